@@ -8,7 +8,7 @@ from xgpu.dialects import attributes
 
 
 @dataclass(frozen=True)
-class Place:
+class OperationSet:
     """A set of operations on which an attribute may stand: those called ``names``, or all if it is None."""
 
     description: str
@@ -23,7 +23,7 @@ class Discardable:
     """
 
     name: str
-    place: Place | None
+    place: OperationSet | None
     problem: Callable[[ir.Attribute], str | None]
     doc: str
 

@@ -12,7 +12,7 @@ from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.attribute_checks import (
     Discardable,
-    Place,
+    OperationSet,
     float_problem,
     int64s,
     integer_problem,
@@ -195,22 +195,22 @@ def _schedule_problem(attribute: ir.Attribute) -> str | None:
     return None
 
 
-_KERNEL = Place("the entry function of a kernel", frozenset(("func.func", "llvm.func")))
-_FUNCTION = Place("a function", _KERNEL.names)
-_FUSION = Place("the function of a fusion, or the entry function of its kernel", _KERNEL.names)
+_KERNEL = OperationSet("the entry function of a kernel", frozenset(("func.func", "llvm.func")))
+_FUNCTION = OperationSet("a function", _KERNEL.names)
+_FUSION = OperationSet("the function of a fusion, or the entry function of its kernel", _KERNEL.names)
 _PRODUCTS = frozenset(("stablehlo.dot_general", "chlo.ragged_dot"))
-_PRODUCT = Place("a `stablehlo.dot_general` or a `chlo.ragged_dot`", _PRODUCTS)
+_PRODUCT = OperationSet("a `stablehlo.dot_general` or a `chlo.ragged_dot`", _PRODUCTS)
 _SCHEDULED = frozenset(("func.func", "llvm.func")) | _PRODUCTS
-_STEPS = Place("an `xgpu.steps`", frozenset(("xgpu.steps",)))
-_SELECT = Place("a `stablehlo.select` of tiles, by a condition of rows", frozenset(("stablehlo.select",)))
-_REDUCTION = Place("a `stablehlo.reduce`", frozenset(("stablehlo.reduce",)))
+_STEPS = OperationSet("an `xgpu.steps`", frozenset(("xgpu.steps",)))
+_SELECT = OperationSet("a `stablehlo.select` of tiles, by a condition of rows", frozenset(("stablehlo.select",)))
+_REDUCTION = OperationSet("a `stablehlo.reduce`", frozenset(("stablehlo.reduce",)))
 
 DISCARDABLE: dict[str, Discardable] = {
     each.name: each
     for each in (
         Discardable(
             attributes.LEVEL,
-            Place("a module", frozenset(("builtin.module",))),
+            OperationSet("a module", frozenset(("builtin.module",))),
             string_problem,
             "The level that the module is at.",
         ),
@@ -222,7 +222,7 @@ DISCARDABLE: dict[str, Discardable] = {
         ),
         Discardable(
             attributes.SCHEDULE,
-            Place("the function of a fusion, the entry function of its kernel, or a matrix product", _SCHEDULED),
+            OperationSet("the function of a fusion, the entry function of its kernel, or a matrix product", _SCHEDULED),
             _schedule_problem,
             "By which numbers the kernel's threads share its work; see `xgpu.emit.schedule`. On a product those"
             " that were measured to be the fastest.",
@@ -236,7 +236,7 @@ DISCARDABLE: dict[str, Discardable] = {
         ),
         Discardable(
             attributes.HERO,
-            Place("an operation of a fusion"),
+            OperationSet("an operation of a fusion"),
             unit_problem,
             "The fusion's kernel is built around this operation.",
         ),
@@ -256,13 +256,13 @@ DISCARDABLE: dict[str, Discardable] = {
         ),
         Discardable(
             attributes.ORDERED,
-            Place("a `stablehlo.scatter`", frozenset(("stablehlo.scatter",))),
+            OperationSet("a `stablehlo.scatter`", frozenset(("stablehlo.scatter",))),
             unit_problem,
             "Updates with the same place are made one after the other, in their order.",
         ),
         Discardable(
             attributes.RECURRENCE,
-            Place("a `stablehlo.while`", frozenset(("stablehlo.while",))),
+            OperationSet("a `stablehlo.while`", frozenset(("stablehlo.while",))),
             unit_problem,
             "The loop is one kernel.",
         ),
@@ -296,19 +296,19 @@ DISCARDABLE: dict[str, Discardable] = {
         ),
         Discardable(
             attributes.FALLBACK,
-            Place("an operation of `@main`"),
+            OperationSet("an operation of `@main`"),
             string_problem,
             "The operation falls back to XLA though kernels could compute it; the value says why.",
         ),
         Discardable(
             attributes.GRADE,
-            Place("a function of f32"),
+            OperationSet("a function of f32"),
             _grade_problem,
             "The result is then rounded to a narrower type: that type's width, 16 for bf16.",
         ),
         Discardable(
             attributes.WEIGHT,
-            Place("an exponential of f32, or a power of two"),
+            OperationSet("an exponential of f32, or a power of two"),
             unit_problem,
             "The result is one of several weights, of which the largest is 1: errors of 2^-18 of that are none at all.",
         ),
@@ -389,31 +389,31 @@ DISCARDABLE: dict[str, Discardable] = {
         ),
         Discardable(
             attributes.MANY_RESTS,
-            Place("an `xgpu.loop`", frozenset(("xgpu.loop",))),
+            OperationSet("an `xgpu.loop`", frozenset(("xgpu.loop",))),
             unit_problem,
             "The peeled remainder of this loop, a partial vector, is unrolled too, because every row executes it.",
         ),
         Discardable(
             attributes.UNROLL,
-            Place("a loop, or its branch back"),
+            OperationSet("a loop, or its branch back"),
             one_of("none", "full", attributes.EARLY),
             "`none` keeps the loop rolled, `full` asks LLVM to unroll it, `early` has unroll-loops do it in any case.",
         ),
         Discardable(
             attributes.AWAITS,
-            Place("an `llvm.load`", frozenset(("llvm.load",))),
+            OperationSet("an `llvm.load`", frozenset(("llvm.load",))),
             unit_problem,
             "A word of a message is read again until it was published, which only a block before this one does.",
         ),
         Discardable(
             attributes.CONVERGENT,
-            Place("an `llvm.inline_asm`", frozenset(("llvm.inline_asm",))),
+            OperationSet("an `llvm.inline_asm`", frozenset(("llvm.inline_asm",))),
             unit_problem,
             "Threads of a warp execute it together: it must not be moved to where fewer of them do.",
         ),
         Discardable(
             attributes.FLAGS,
-            Place("an operation of the LLVM dialect"),
+            OperationSet("an operation of the LLVM dialect"),
             string_problem,
             "Its overflow or no-wrap flags as LLVM spells them, such as `nsw nuw` or `inbounds`. The bindings can"
             " neither set nor read the flags that the operation itself has.",

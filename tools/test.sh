@@ -10,7 +10,8 @@ shift
 cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 jobs=${XGPU_TEST_JOBS:-$((cores < 8 ? cores : 8))}
 
-"$python" -m pytest -n "$jobs" --durations=15 "$@"
+# Each process has a stretch of the tests, so that those of a file share what it makes, until one has none left.
+"$python" -m pytest -n "$jobs" --dist worksteal --durations=15 "$@"
 pytest_status=$?
 # lit.main has no entry of its own for "python -m".
 "$python" -c "from lit.main import main; main()" -sv --workers "$jobs" tests/lit

@@ -1,9 +1,12 @@
 """The errors that xgpu raises: what the user wrote, what the compiler got wrong, what a tool reported."""
 
 import difflib
+import functools
+import inspect
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,10 @@ class Unsupported(InvalidInput):
     """The input is valid, but xgpu cannot compile it. The message names the operation, its type and the reason."""
 
 
+class UnknownKeyword(InvalidInput, TypeError):
+    """A keyword argument that a function does not have. It is the TypeError that callers expect of Python, too."""
+
+
 class CompilerError(XgpuError):
     """An error of xgpu itself: a pass wrote IR that does not verify. Names the pass and says how to repeat it."""
 
@@ -72,6 +79,30 @@ def did_you_mean(name: str, known: Iterable[str], similarity: float = 0.6) -> st
     best = max(ratios.values(), default=0.0)
     nearest = [each for each, ratio in ratios.items() if ratio == best >= similarity]
     return f" (did you mean '{nearest[0]}'?)" if len(nearest) == 1 else ""
+
+
+def checks_keywords[F: Callable[..., Any]](what: str, others: Iterable[str] = ()) -> Callable[[F], F]:
+    """Have a function raise UnknownKeyword for a keyword that it does not have, with the nearest that it has.
+
+    ``what`` is its name in the message, ``others`` are keywords that it passes on.
+    """
+
+    def decorate(function: F) -> F:
+        parameters = inspect.signature(function).parameters.values()
+        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        known = [*(each.name for each in parameters if each.kind in named and each.name != "self"), *others]
+
+        @functools.wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            for name in kwargs:
+                if name not in known:
+                    near = did_you_mean(name, known) or f"; expected {', '.join(known)}"
+                    raise UnknownKeyword(f"{what}: unexpected keyword '{name}'{near}")
+            return function(*args, **kwargs)
+
+        return cast(F, checked)
+
+    return decorate
 
 
 def described(error: BaseException) -> str:

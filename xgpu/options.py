@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from xgpu.errors import InvalidInput, did_you_mean
+from xgpu.errors import InvalidInput, checks_keywords, did_you_mean
 
 PRODUCTS = ("auto", "library", "kernels", "all")
 """The values of `Options.products`; the first is the default."""
@@ -91,6 +91,10 @@ class Options:
         for name, numbers in self.schedules.items():
             if not isinstance(numbers, Mapping):
                 raise InvalidInput(f"option schedules: expected numbers by name for fusion '{name}', got {numbers!r}")
+
+
+# Here, as dataclass makes it.
+Options.__init__ = checks_keywords("xgpu.Options")(Options.__init__)  # type: ignore[method-assign]
 
 
 def checked_options(options: Options | None) -> Options:

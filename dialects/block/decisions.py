@@ -24,12 +24,12 @@ from collections.abc import Callable, Sequence
 
 from xgpu import ir
 from xgpu.dialects import attributes
-from xgpu.dialects.attribute_checks import Discardable, Place, int64s, one_of, unit_problem
+from xgpu.dialects.attribute_checks import Discardable, OperationSet, int64s, one_of, unit_problem
 
-_TILES = Place("an operation of a block that makes tiles")
-_STEPS = Place("an `xgpu.steps`", frozenset(("xgpu.steps",)))
-_READS = Place("an `xgpu.tile`", frozenset(("xgpu.tile",)))
-_PRODUCTS = Place("a `stablehlo.dot_general`", frozenset(("stablehlo.dot_general",)))
+_TILES = OperationSet("an operation of a block that makes tiles")
+_STEPS = OperationSet("an `xgpu.steps`", frozenset(("xgpu.steps",)))
+_READS = OperationSet("an `xgpu.tile`", frozenset(("xgpu.tile",)))
+_PRODUCTS = OperationSet("a `stablehlo.dot_general`", frozenset(("stablehlo.dot_general",)))
 _MOST_STAGES = 64
 _MOST_STRIDE = 1 << 20
 _MOST_BITS = 20

@@ -26,7 +26,7 @@ from xgpu.passes.llvm.memory import (
 )
 from xgpu.passes.llvm.uniform_values import UniformValues
 from xgpu.passes.support import arith_builder as b
-from xgpu.passes.support.atomic_updates import FLOAT_ADD, Place, Update, find_update, write_update
+from xgpu.passes.support.atomic_updates import FLOAT_ADD, ElementAddress, Update, find_update, write_update
 from xgpu.passes.support.memory_layout import (
     constant_in_memory,
     element_bits,
@@ -312,10 +312,10 @@ class _FunctionLowering:
         index = ir.arith.index_cast(self._index, op.operands[1])
         if is_packed(element) and not buffer.is_tile:
             pointer, shift = place_in_byte(element, index, partial(element_pointer, tensor, b.integer_type(8)))
-            place = Place(pointer, element, element_bits(element, op), shift)
+            place = ElementAddress(pointer, element, element_bits(element, op), shift)
         else:
             memory = memory_type(element, op)
-            place = Place(element_pointer(tensor, memory, index), element, memory.width)  # type: ignore[attr-defined]
+            place = ElementAddress(element_pointer(tensor, memory, index), element, memory.width)  # type: ignore[attr-defined]
         write_update(op, update, place, buffer in self._of_one_kind)
         op.results[0].replace_all_uses_with(buffer.source)
         op.erase()

@@ -121,7 +121,7 @@ def _hoist(op: ir.Operation, body: ir.Block, old: ir.Value) -> None:
 
 
 @dataclass(frozen=True)
-class Place:
+class ElementAddress:
     """The location of an element: the address of its first byte, its width in bits, and its first bit in that byte.
 
     ``shift`` is an i8, and None for an element of whole bytes.
@@ -133,7 +133,7 @@ class Place:
     shift: ir.Value | None = None
 
 
-def write_update(op: ir.Operation, update: Update, place: Place, is_only_kind: bool) -> None:
+def write_update(op: ir.Operation, update: Update, place: ElementAddress, is_only_kind: bool) -> None:
     """Write ``update``, which `find_update` found of ``op``, at the insertion point; what is in the region moves there.
 
     ``is_only_kind``: whether every update of the tensor in the kernel is of this kind.
@@ -158,7 +158,7 @@ def write_update(op: ir.Operation, update: Update, place: Place, is_only_kind: b
         _swap(op, place)
 
 
-def _update_bits(operation: str, value: ir.Value, place: Place) -> None:
+def _update_bits(operation: str, value: ir.Value, place: ElementAddress) -> None:
     """Update the word around an element, with a neutral operand in place of its neighbours."""
     part = PartOfWord(place.pointer, place.bits, place.shift)
     operand = part.place(to_memory(value, place.bits))
@@ -167,7 +167,7 @@ def _update_bits(operation: str, value: ir.Value, place: Place) -> None:
     atomic_update(operation, part.pointer, operand)
 
 
-def _update_extreme(is_maximum: bool, value: ir.Value, place: Place) -> None:
+def _update_extreme(is_maximum: bool, value: ir.Value, place: ElementAddress) -> None:
     """Update a float as the integer of its bits.
 
     Floats without a sign are ordered as the integers of their bits, signed or not, those with one in reverse as
@@ -197,7 +197,7 @@ def _update_extreme(is_maximum: bool, value: ir.Value, place: Place) -> None:
             create_yield([])
 
 
-def _swap(op: ir.Operation, place: Place) -> None:
+def _swap(op: ir.Operation, place: ElementAddress) -> None:
     """Compute the new element from the old one, in a loop."""
     code_type = b.integer_type(place.bits)
     body = body_of(op)

@@ -151,7 +151,7 @@ class Scopes:
         parent = block.owner.operation
         return 0 if parent == self._function else self._depths[parent.block] + 1
 
-    def outside_loops(self, op: ir.Operation, depth: int) -> "Place":
+    def outside_loops(self, op: ir.Operation, depth: int) -> "InsertBefore":
         """Return where a pure computation at ``op`` goes whose operands are defined in blocks down to ``depth``.
 
         That is before the outermost loop in which all operands are invariant, else at ``op``: leaving only
@@ -159,12 +159,12 @@ class Scopes:
         """
         for inner in range(depth + 1, len(self._stack)):
             if self._stack[inner].loop:
-                return Place(self._stack[inner - 1], inner - 1, self._stack[inner].parent)
-        return Place(self._stack[-1], len(self._stack) - 1, op)
+                return InsertBefore(self._stack[inner - 1], inner - 1, self._stack[inner].parent)
+        return InsertBefore(self._stack[-1], len(self._stack) - 1, op)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InsertBefore:
     """An insertion point: before the operation ``anchor``, in the block of ``scope``, at nesting ``depth``."""
 
     scope: Scope

@@ -21,7 +21,7 @@ from xgpu.passes.tiles.copying import Copies, Source
 from xgpu.passes.tiles.multiplying import Products
 from xgpu.passes.tiles.results import Results, Room, Staging, meet_cluster
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
-from xgpu.passes.tiles.roles import Order, Place, RowGroups, below, equal, leave_registers, take_registers
+from xgpu.passes.tiles.roles import Order, RowGroups, ThreadNumbers, below, equal, leave_registers, take_registers
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
@@ -76,7 +76,7 @@ class ProductKernel:
         return add_workspace(function, self._program.schedule.blocks * self._map_bytes)
 
     def _write_threads(self, workspace: ir.Value, outputs: Values) -> Values:
-        place = Place.compute(self._program.function, self._together)
+        place = ThreadNumbers.compute(self._program.function, self._together)
         rooms = self._allocate()
         *_, map_room, barriers, table = rooms
         grouped = self._program.grouped
@@ -128,7 +128,7 @@ class ProductKernel:
         rooms = [offset(memory, sum(sizes[:number])) for number in range(len(sizes))]
         return [*rooms[:2], memory, *rooms[3:]] if schedule.split > 1 else rooms
 
-    def _encode(self, place: Place, workspace: ir.Value, room: ir.Value) -> Values:
+    def _encode(self, place: ThreadNumbers, workspace: ir.Value, room: ir.Value) -> Values:
         """Write the tensor maps, which warps share."""
         own = offset(ArrayPointerOp.build(workspace), ir.arith.muli(as_i32(place.block), i32(self._map_bytes)))
         maps = []
@@ -142,7 +142,7 @@ class ProductKernel:
                 boxes.encode(maps[-1], offset(room, number * TENSOR_MAP_BYTES), rows)
         return maps
 
-    def _initialize(self, place: Place, ring: Ring, groups: RowGroups | None) -> None:
+    def _initialize(self, place: ThreadNumbers, ring: Ring, groups: RowGroups | None) -> None:
         """Make the mbarriers, and wait until all that the block begins with is seen by all that use it."""
         if groups is not None:
             # Of the last warp, which makes no tensor map if there are more warps than arrays.
@@ -155,7 +155,7 @@ class ProductKernel:
         if self._cluster > 1:
             meet_cluster()
 
-    def _write_roles(self, place: Place, copying: Copies, products: Products, outputs: Values) -> Values:
+    def _write_roles(self, place: ThreadNumbers, copying: Copies, products: Products, outputs: Values) -> Values:
         """Write what each warp group does; return the arrays as those that multiply have left them."""
         multiplies = below(place.thread, self._groups * WARPGROUP_SIZE)
         op, multiply, copy = create_if(multiplies, [each.type for each in outputs])

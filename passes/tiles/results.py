@@ -29,7 +29,7 @@ from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
 from xgpu.passes.tiles.fragment_code import FragmentCode
 from xgpu.passes.tiles.ring import as_i32, i32, offset
-from xgpu.passes.tiles.roles import Place, equal
+from xgpu.passes.tiles.roles import ThreadNumbers, equal
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.vectors import extract
 from xgpu.passes.tiles.vectors import insert as insert_element
@@ -76,7 +76,7 @@ class Results:
     """
 
     program: BlockProgram[BlockSchedule]
-    place: Place
+    place: ThreadNumbers
     panels: Panels
     staging: tuple[Staging, ...]
     room: Room
@@ -338,7 +338,7 @@ class _Parts:
     """The parts of sums that blocks of a cluster have: panels at the same place in each, with elements of a type."""
 
     panels: Panels
-    place: Place
+    place: ThreadNumbers
     element: ir.Type
 
     def add_up(self, panels: Sequence[Panel]) -> None:

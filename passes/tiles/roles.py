@@ -30,7 +30,7 @@ _REGISTER_STEP = 8
 
 
 @dataclass(frozen=True)
-class Place:
+class ThreadNumbers:
     """Numbers of a thread, computed where a kernel begins: of itself and of its block, warp group, warp and lane.
 
     ``rank`` is the block's in its cluster, 0 without clusters.
@@ -46,7 +46,7 @@ class Place:
     cluster: ir.Value
 
     @classmethod
-    def compute(cls, kernel: ir.Operation, cluster: int) -> "Place":
+    def compute(cls, kernel: ir.Operation, cluster: int) -> "ThreadNumbers":
         """Write the code that computes them, at the insertion point."""
         threads, blocks = (int_array_of(kernel.attributes[name])[0] for name in (BLOCK, GRID))
         thread, block = launch_index("gpu.thread_id", threads), launch_index("gpu.block_id", blocks)
@@ -143,7 +143,7 @@ class Order:
     """
 
     program: BlockProgram[BlockSchedule]
-    place: Place
+    place: ThreadNumbers
     cluster: int
     split: int = 1
     groups: RowGroups | None = None

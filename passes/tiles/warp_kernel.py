@@ -15,7 +15,7 @@ from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import BlockProgram
 from xgpu.passes.tiles.results import Results, Room
 from xgpu.passes.tiles.ring import i32, offset
-from xgpu.passes.tiles.roles import Order, Place, below
+from xgpu.passes.tiles.roles import Order, ThreadNumbers, below
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.warp_copies import RowCopies, operand_rows
 from xgpu.passes.tiles.warp_multiplying import WarpProducts
@@ -39,7 +39,7 @@ class WarpProductKernel:
 
     def _write_threads(self, outputs: Values) -> Values:
         schedule, program = self._schedule, self._program
-        place = Place.compute(program.function, schedule.cluster)
+        place = ThreadNumbers.compute(program.function, schedule.cluster)
         order = Order(program, place, schedule.cluster)
         memory = SharedMemoryOp.build(schedule.shared_bytes)
         operands = self._operands(memory)

@@ -23,16 +23,18 @@ What to know of ``filecheck`` (each checked with 1.0.6) when writing a test:
 Features for ``REQUIRES:``: ``ptxas`` and ``mlir-opt-22``, each there if the tool is.
 """
 
-import atexit
 import os
+import shlex
 import shutil
-import socket
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import lit.formats
+
+# Last: where xgpu runs from the tree, the folder at the root is a part of the package only.
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from tests.lit.harness.start import start_server
 
 _HERE = Path(__file__).resolve().parent
 
@@ -69,31 +71,11 @@ for _variable in ("PYTHONPATH", "PYTHONSAFEPATH", "HOME", "CUDA_HOME"):
 config.environment["JAX_PLATFORMS"] = "cpu"
 
 
-def _start_server() -> str:
-    """Start the server of commands and return the path of its socket."""
-    folder = tempfile.mkdtemp(prefix="xgpu-lit-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = os.path.join(folder, "socket")
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
-        listener.listen(64)
-        command = [sys.executable, str(_HERE / "harness" / "server.py")]
-        # Requests that come before it has imported everything wait.
-        server = subprocess.Popen(command, env=config.environment, stdin=listener)
-    atexit.register(_stop, server)
-    return path
-
-
-def _stop(server: subprocess.Popen[bytes]) -> None:
-    server.terminate()
-    server.wait()
-
-
 _MODULES = {"xgpu": "xgpu.cli.main", "xgpu-opt": "xgpu.cli.opt.main", "FileCheck": "filecheck"}
 config.processes = [(_command(name), f"'{sys.executable}' -m {module}") for name, module in _MODULES.items()]
 """Substitutions by which each command is a process of its own."""
 if os.environ.get("XGPU_HYPOTHESIS") == "thorough":
     config.substitutions += config.processes
 else:
-    _client = f"'{sys.executable}' -I -S '{_HERE / 'harness' / 'client.py'}' '{_start_server()}'"
+    _client = shlex.join(start_server(config.environment))
     config.substitutions += [(_command(name), f"{_client} {name}") for name in _MODULES]

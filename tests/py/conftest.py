@@ -1,9 +1,10 @@
 """The setting of all tests: no kernels from the cache, one process, and property tests as `effort` has it."""
 
+import gc
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +66,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give Hypothesis, which reads it next, the seed of the commit; not if it was given another."""
     if effort.LEVEL != "thorough" and config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(effort.seed_of_commit())
+
+
+@pytest.fixture
+def own_garbage() -> Iterator[None]:
+    """Garbage is looked for among what the test makes alone: what hundreds of tests left takes a second each time."""
+    gc.freeze()
+    yield
+    gc.unfreeze()

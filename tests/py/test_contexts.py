@@ -46,6 +46,7 @@ def test_what_a_large_module_has_is_not_kept(monkeypatch):
     assert ir.parse_briefly(bytecode).context is not shared
 
 
+@pytest.mark.usefixtures("own_garbage")
 def test_mlir_passes_are_made_once_in_a_context_and_go_with_it(monkeypatch):
     made = []
     original = manager._mlir_pipeline

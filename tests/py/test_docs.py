@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.lit.harness.start import start_server
+from tests.py import effort
 from xgpu.tools import make_docs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +43,8 @@ MAIN_OF = {
     "lit": "from lit.main import main; main()",
 }
 """The commands of an environment that README has activated, and the module or code that each runs."""
-
+FORKED = ("xgpu", "xgpu-opt")
+"""Those that a server forks for, as for lit: there, and in tests/py/cli, some start as a user's."""
 
 COMPILERS = ("cc", "c++")
 HAVE_RUN: set[tuple[Path, str]] = set()
@@ -116,25 +120,30 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (copy / "build").mkdir(exist_ok=True)
     subprocess.run([copy / "tools" / "link_tree.sh"], check=True)
     (copy / "bin").mkdir()
+    forked = start_server(environment(copy)) if effort.by_level(True, True, False) else []
     for name, main in MAIN_OF.items():
-        start = "" if main is None else f"-c '{main}'" if " " in main else f"-m {main}"
-        (copy / "bin" / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {start} "$@"\n')
+        start = [] if main is None else ["-c", main] if " " in main else ["-m", main]
+        words = [*forked, name] if forked and name in FORKED else [sys.executable, *start]
+        (copy / "bin" / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
         (copy / "bin" / name).chmod(0o755)
     return copy
 
 
-def run(tree: Path, command: str) -> subprocess.CompletedProcess[str]:
-    environment = {
+def environment(tree: Path) -> dict[str, str]:
+    return {
         **os.environ,
         "PATH": f"{tree / 'bin'}:{os.environ['PATH']}",
         "PYTHONPATH": str(tree / "build" / "tree"),
         "PYTHONSAFEPATH": "1",
         "JAX_PLATFORMS": "cpu",
     }
+
+
+def run(tree: Path, command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
         cwd=tree,
-        env=environment,
+        env=environment(tree),
         capture_output=True,
         text=True,
         check=False,

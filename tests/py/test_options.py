@@ -1,10 +1,34 @@
 """Options that no kernel can have are refused where they are given."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 import xgpu
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "given", "meant"),
+    [
+        (xgpu.Options, "xgpu.Options", {"product": "all"}, " (did you mean 'products'?)"),
+        (partial(replace, xgpu.Options()), "xgpu.Options", {"product": "all"}, " (did you mean 'products'?)"),
+        (partial(xgpu.compile, "x.py:f"), "xgpu.compile", {"option": None}, " (did you mean 'options'?)"),
+        (partial(xgpu.compile, "x.py:f"), "xgpu.compile", {"a": 1}, "; expected source, target, options"),
+        (xgpu.jit, "xgpu.jit", {"autotuned": True}, " (did you mean 'autotune'?)"),
+        (partial(xgpu.jit, abs), "xgpu.jit", {"static_argnum": 0}, " (did you mean 'static_argnums'?)"),
+        (xgpu.block.kernel, "block.kernel", {"stage": 2}, " (did you mean 'stages'?)"),
+        (partial(xgpu.block.kernel, abs), "block.kernel", {"emiter": "block"}, " (did you mean 'emitter'?)"),
+    ],
+)
+def test_keywords_that_there_are_not(call: Any, name: str, given: dict[str, Any], meant: str) -> None:
+    """Also when what is given makes a decorator, and for those who expect Python's own error."""
+    ((keyword, _),) = given.items()
+    with pytest.raises(xgpu.InvalidInput) as caught:
+        call(**given)
+    assert str(caught.value) == f"{name}: unexpected keyword '{keyword}'{meant}"
+    assert isinstance(caught.value, TypeError)
 
 
 @pytest.mark.parametrize(

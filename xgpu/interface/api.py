@@ -19,7 +19,7 @@ from xgpu.driver.compiler import Kernel, Launch, Program, Times, advance, emit_p
 from xgpu.driver.parallel import compile_kernels
 from xgpu.driver.tuning import tuned_choices
 from xgpu.dtypes import dtype_of_numpy
-from xgpu.errors import InvalidInput, ToolError, Unsupported
+from xgpu.errors import InvalidInput, ToolError, Unsupported, checks_keywords
 from xgpu.frontend.load import spec_of
 from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
 from xgpu.fusion.fallback import nothing_to_compile
@@ -287,6 +287,7 @@ def _spec_of(value: Any) -> tuple[Any, tuple[int, ...]]:
     return dtype_of_numpy(array.dtype), tuple(array.shape)
 
 
+@checks_keywords("xgpu.compile")
 def compile(
     source: Callable[..., Any] | str | Path,
     *args_or_specs: Any,

@@ -14,7 +14,7 @@ from xgpu.block_language.numbers import wrong
 from xgpu.block_language.program import BlockProgram, Settings
 from xgpu.block_language.trace import trace_program
 from xgpu.emit.families.blocks.schedule import EMITTER_NAME, BlockProgramSchedule
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, checks_keywords
 from xgpu.frontend.signature import Source
 from xgpu.interface.block_calls import call_block_program, source_of_program
 
@@ -108,6 +108,7 @@ class Kernel:
         return known
 
 
+@checks_keywords("block.kernel")
 def kernel(
     function: Callable[..., Any] | None = None,
     /,

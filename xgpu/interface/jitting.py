@@ -17,6 +17,7 @@ from jax._src import source_info_util, traceback_util
 from jax._src.api_util import check_callable, fun_signature, infer_argnums_and_argnames
 from jax._src.util import fun_name
 
+from xgpu.errors import checks_keywords
 from xgpu.frontend import from_jax
 from xgpu.interface import jit_stages
 from xgpu.interface.api import Compiled, default_device, options_on
@@ -40,6 +41,7 @@ class _NotGiven:
 _NOT_GIVEN = _NotGiven()
 
 
+@checks_keywords("xgpu.jit", others=inspect.signature(_jax_jit).parameters)
 def jit(
     function: Callable[..., Any] | _NotGiven = _NOT_GIVEN,
     /,

@@ -50,7 +50,7 @@ class Base(Enum):
 
 
 @dataclass(frozen=True)
-class Place:
+class StepMemory:
     """Memory that a step uses: an argument or result by its number, or scratch by its offset in bytes."""
 
     base: Base
@@ -65,7 +65,7 @@ class LaunchStep:
     """
 
     kernel: int
-    places: tuple[Place, ...]
+    places: tuple[StepMemory, ...]
     written: tuple[int, ...]
 
 
@@ -73,8 +73,8 @@ class LaunchStep:
 class CopyStep:
     """A copy of so many bytes; none if both places are one."""
 
-    source: Place
-    target: Place
+    source: StepMemory
+    target: StepMemory
     bytes: int
 
 
@@ -82,7 +82,7 @@ class CopyStep:
 class ZeroStep:
     """So many bytes set to zero."""
 
-    target: Place
+    target: StepMemory
     bytes: int
 
 

@@ -10,8 +10,8 @@ from xgpu.packaging.model import (
     Base,
     CopyStep,
     LaunchStep,
-    Place,
     Step,
+    StepMemory,
     ZeroStep,
     bytes_of,
 )
@@ -46,7 +46,7 @@ class _Home:
     bytes: int
     first: int
     last: int
-    place: Place | None = None
+    place: StepMemory | None = None
 
 
 @dataclass
@@ -56,7 +56,7 @@ class _Own:
     bytes: int
     launch: int
     is_zeroed: bool
-    place: Place = field(default_factory=lambda: Place(Base.SCRATCH, 0))
+    place: StepMemory = field(default_factory=lambda: StepMemory(Base.SCRATCH, 0))
 
 
 class _Planner:
@@ -106,12 +106,12 @@ class _Planner:
         homes = list({id(home): home for home in self._homes.values()}.values())
         for home in homes:
             position = next((self._results[value] for value in home.values if value in self._results), None)
-            home.place = None if position is None else Place(Base.RESULT, position)
+            home.place = None if position is None else StepMemory(Base.RESULT, position)
         inside = [home for home in homes if home.place is None]
         intervals = [Interval(home.bytes, home.first, home.last) for home in inside]
         intervals += [Interval(each.bytes, each.launch, each.launch) for each in own]
         offsets, end = place_values(intervals, SCRATCH_ALIGNMENT)
-        places = [Place(Base.SCRATCH, offset) for offset in offsets]
+        places = [StepMemory(Base.SCRATCH, offset) for offset in offsets]
         for home, place in zip(inside, places[: len(inside)], strict=True):
             home.place = place
         for each, place in zip(own, places[len(inside) :], strict=True):
@@ -139,7 +139,7 @@ class _Planner:
     def _copies_to_results(self) -> Iterator[Step]:
         """Yield copies of arguments that are results, and of values that are more than one result."""
         for position, number in enumerate(self._program.result_values):
-            target = Place(Base.RESULT, position)
+            target = StepMemory(Base.RESULT, position)
             if number is not None and (source := self._place(number)) != target and self._bytes(number):
                 yield CopyStep(source, target, self._bytes(number))
 
@@ -155,9 +155,9 @@ class _Planner:
                 if is_last and place.base is Base.RESULT and self._homes[output].first == step:
                     yield place.number, argument
 
-    def _place(self, value: int) -> Place:
+    def _place(self, value: int) -> StepMemory:
         if value < self._arguments:
-            return Place(Base.ARGUMENT, value)
+            return StepMemory(Base.ARGUMENT, value)
         place = self._homes[value].place
         assert place is not None
         return place

@@ -25,7 +25,7 @@ from xgpu.target.host.block.state import (
 from xgpu.target.host.block.tensor_maps import BOX_ALIGNMENT
 from xgpu.target.host.block_driver import position
 from xgpu.target.host.context import WARP, Header
-from xgpu.target.host.labels import Place
+from xgpu.target.host.labels import SourceOperation
 from xgpu.target.host.machine_code import HostCode
 
 _RANK = "the rank of a block of the cluster, got {value}"
@@ -77,7 +77,7 @@ def stopped(code: HostCode, header: Header) -> Fault:
     return fault
 
 
-def with_other(fault: Fault, place: Place) -> Fault:
+def with_other(fault: Fault, place: SourceOperation) -> Fault:
     """Return a fault that another operation takes part in, whose place is given."""
     return replace(fault, other=place.text, other_location=place.location)
 

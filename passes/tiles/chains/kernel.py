@@ -22,7 +22,7 @@ from xgpu.passes.tiles.chains.rows import ChainRows
 from xgpu.passes.tiles.chains.storing import Room, Staged, is_handed_on
 from xgpu.passes.tiles.copying import Source
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
-from xgpu.passes.tiles.roles import Place, below, equal, leave_registers, take_registers
+from xgpu.passes.tiles.roles import ThreadNumbers, below, equal, leave_registers, take_registers
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
@@ -61,7 +61,7 @@ class ChainKernel:
         blocks.erase()
 
     def _write_threads(self, workspace: ir.Value) -> None:
-        place = Place.compute(self._program.function, 1)
+        place = ThreadNumbers.compute(self._program.function, 1)
         rooms = self._rooms
         memory = SharedMemoryOp.build(sum(rooms))
         at = [offset(memory, sum(rooms[:number])) for number in range(len(rooms))]
@@ -106,7 +106,7 @@ class ChainKernel:
         deciding = ChainOrder.bytes(self._schedule.groups)
         return [*tiles, staging, self._map_bytes, barriers, deciding]
 
-    def _encode(self, place: Place, workspace: ir.Value, room: ir.Value) -> Values:
+    def _encode(self, place: ThreadNumbers, workspace: ir.Value, room: ir.Value) -> Values:
         """Write the tensor maps, which warps share."""
         own = offset(ArrayPointerOp.build(workspace), ir.arith.muli(as_i32(place.block), i32(self._map_bytes)))
         maps = []
@@ -118,7 +118,7 @@ class ChainKernel:
                 boxes.encode(maps[-1], offset(room, number * TENSOR_MAP_BYTES), rows)
         return maps
 
-    def _initialize(self, place: Place, operands: Operands, order: ChainOrder) -> None:
+    def _initialize(self, place: ThreadNumbers, operands: Operands, order: ChainOrder) -> None:
         """Make the mbarriers, and wait until all that the block begins with is seen by all that use it."""
         with only_if(equal(place.thread, 0)):
             for each in operands.all:
@@ -140,7 +140,7 @@ def _write_copies(order: ChainOrder, operands: Operands) -> None:
         tile.carried = [ir.arith.xori(turn, i32(1)), *write(order.place, operands, tile, [slot, phase])]
 
 
-def _copy_in_turn(place: Place, operands: Operands, tile: ChainTile, slot: Values) -> Values:
+def _copy_in_turn(place: ThreadNumbers, operands: Operands, tile: ChainTile, slot: Values) -> Values:
     """Copy the tiles of each step; return the rings' slot and phase after it."""
     fed = list(operands.fed.values())
     with steps_of(tile, slot) as steps:
@@ -151,7 +151,7 @@ def _copy_in_turn(place: Place, operands: Operands, tile: ChainTile, slot: Value
     return steps.results
 
 
-def _copy_ahead(place: Place, operands: Operands, tile: ChainTile, slot: Values) -> Values:
+def _copy_ahead(place: ThreadNumbers, operands: Operands, tile: ChainTile, slot: Values) -> Values:
     """Copy the same, but the keys of a step before the values of the one before."""
     keys, values = operands.fed.values()
     begin, turn = slot

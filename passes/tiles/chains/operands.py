@@ -14,7 +14,7 @@ from xgpu.passes.tiles.chains.program import ChainProduct
 from xgpu.passes.tiles.copying import Source, copy_tile
 from xgpu.passes.tiles.multiplying import advance, rows_of_group
 from xgpu.passes.tiles.ring import Ring, i32, offset
-from xgpu.passes.tiles.roles import Place, equal
+from xgpu.passes.tiles.roles import ThreadNumbers, equal
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.structure import element_of
 from xgpu.target_machine import WARPGROUP_SIZE
@@ -27,14 +27,14 @@ class Fed:
     source: Source
     ring: Ring
 
-    def copy(self, place: Place, slot: ir.Value, phase: ir.Value, at: Values) -> None:
+    def copy(self, place: ThreadNumbers, slot: ir.Value, phase: ir.Value, at: Values) -> None:
         """Copy a tile as soon as the slot is empty."""
         self.ring.wait_empty(slot, phase)
         full = self.ring.full(slot)
         waits.MbarrierExpectOp.create([full, i32(self.source.boxes.bytes)])
         copy_tile(self.source, place.rank, slot, full, at)
 
-    def release(self, place: Place, slot: ir.Value) -> None:
+    def release(self, place: ThreadNumbers, slot: ir.Value) -> None:
         """Say that this warp needs a slot's tile no more."""
         with only_if(equal(place.lane, 0)):
             waits.MbarrierArriveOp.create([self.ring.empty(slot)])
@@ -52,7 +52,7 @@ class Operands:
         """All of them."""
         return [*self.fixed.values(), *self.fed.values()]
 
-    def start(self, product: ChainProduct, place: Place, slot: ir.Value) -> ir.Value:
+    def start(self, product: ChainProduct, place: ThreadNumbers, slot: ir.Value) -> ir.Value:
         """Start to multiply a warp group's rows of a tile by the tile of a slot; return the accumulators."""
         assert product.left is not None
         left, right = self.fixed[product.left].source, self.fed[product.right].source

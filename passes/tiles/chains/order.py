@@ -25,7 +25,7 @@ from xgpu.passes.llvm.memory import load, store
 from xgpu.passes.support.scf_ops import create_if, create_index
 from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.ring import as_i32, i32, offset
-from xgpu.passes.tiles.roles import Place, equal
+from xgpu.passes.tiles.roles import ThreadNumbers, equal
 from xgpu.passes.tiles.structured import Loop, Values, counted, only_if
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
@@ -49,7 +49,7 @@ class ChainOrder:
     """The loops over the tiles of a block; ``memory`` has room for what decides whether there is a second round."""
 
     program: ChainProgram
-    place: Place
+    place: ThreadNumbers
     memory: ir.Value
 
     @staticmethod

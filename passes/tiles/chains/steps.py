@@ -17,7 +17,7 @@ from xgpu.passes.tiles.chains.order import ChainTile, steps_of
 from xgpu.passes.tiles.chains.program import ChainProduct, ChainProgram
 from xgpu.passes.tiles.chains.spreads import Position, Spread, SpreadCode, accumulators, left_operand, of_accumulators
 from xgpu.passes.tiles.chains.turns import Turns
-from xgpu.passes.tiles.roles import Place
+from xgpu.passes.tiles.roles import ThreadNumbers
 from xgpu.passes.tiles.structured import Values
 from xgpu.structure import producer
 
@@ -29,7 +29,7 @@ class ChainSteps:
     """The steps of a warp group. What they carry are sums of products, vectors, and of others two rows."""
 
     program: ChainProgram
-    place: Place
+    place: ThreadNumbers
     operands: Operands
     position: Position
     turns: Turns
@@ -118,7 +118,7 @@ class _Step:
     """A step that is being written, operation by operation; ``slot`` are the number and the phase of the rings'."""
 
     program: ChainProgram
-    place: Place
+    place: ThreadNumbers
     operands: Operands
     turns: Turns
     code: SpreadCode

@@ -23,7 +23,7 @@ from xgpu.passes.tiles.chains.spreads import ROW_LANES, Position, Spread, column
 from xgpu.passes.tiles.copying import Source
 from xgpu.passes.tiles.multiplying import rows_step
 from xgpu.passes.tiles.ring import as_i32, i32, offset
-from xgpu.passes.tiles.roles import Place, equal
+from xgpu.passes.tiles.roles import ThreadNumbers, equal
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.vectors import from_elements
 from xgpu.structure import dtype_of
@@ -66,7 +66,7 @@ class Room:
 class Storing:
     """The code of a warp group; ``barrier`` is that of the first one."""
 
-    place: Place
+    place: ThreadNumbers
     room: Room
     barrier: int
 

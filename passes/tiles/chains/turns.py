@@ -10,7 +10,7 @@ from xgpu import ir
 from xgpu.dialects.block.waits import NamedBarrierOp
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.ring import as_i32, i32
-from xgpu.passes.tiles.roles import Place, equal
+from xgpu.passes.tiles.roles import ThreadNumbers, equal
 from xgpu.passes.tiles.structured import only_if
 from xgpu.target_machine import WARPGROUP_SIZE
 
@@ -21,7 +21,7 @@ class Turns:
 
     groups: int
     first: int
-    place: Place
+    place: ThreadNumbers
 
     def begin(self) -> None:
         """Write what comes before the first turn, which is that of group 0."""

@@ -1,4 +1,4 @@
-"""Runs the commands of the lit tests, each in a process of its own that has everything imported already.
+"""Runs commands of the tests, each in a process of its own that has everything imported already.
 
 Starting Python and importing xgpu takes longer than what most of these tests have a command do. So this process
 imports it once and forks for each command; ``client.py`` sends it the command's words, folder and streams. What a

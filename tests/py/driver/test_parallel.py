@@ -157,12 +157,13 @@ def test_the_first_error_of_the_program_is_raised(jobs, monkeypatch):
 
 
 def _ending_by(monkeypatch, number, times):
-    """Have a signal sent to the process that the first request goes to, before it goes there, ``times`` times."""
-    sent = []
+    """Have a signal sent to the process that gets the first request, before it does, each time, up to ``times``."""
+    sent, fatal = [], []
 
     class Worker(parallel._Worker):
         def _send(self, request):
-            if len(sent) < times:
+            fatal[:] = fatal or [request]
+            if request == fatal[0] and len(sent) < times:
                 sent.append(number)
                 self._process.send_signal(number)
             super()._send(request)
@@ -189,9 +190,10 @@ def test_a_process_that_is_stopped_is_replaced(jobs, monkeypatch, elsewhere):
 
 def test_a_kernel_that_ends_every_process_is_an_error(jobs, monkeypatch, elsewhere):
     jobs(2)
-    _ending_by(monkeypatch, signal.SIGKILL, 100)
+    sent = _ending_by(monkeypatch, signal.SIGKILL, 100)
     with pytest.raises(CompilerError, match=r"kernel function_fusion_\d+: the process .* ended, 2 times: signal 9"):
         _compiled()
+    assert len(sent) == 2, "no other kernel's process was ended"
 
 
 @pytest.mark.parametrize("given", ["many", "0", "-2"])

@@ -8,10 +8,12 @@ import pytest
 import xgpu
 from tests.py import effort
 from tests.py.emit.joined import joined
+from xgpu.driver.compiler import plan_program
 from xgpu.target.nvptx.cubin import assemble, find_ptxas
 from xgpu.tools.gpu_check import check
 from xgpu.tools.programs import GROUPS, all_programs
 from xgpu.tools.programs.base import TestProgram
+from xgpu.tools.work import work_of
 
 # Their kernels differ in what is computed, not in what is accessed.
 _SAME_ACCESSES = {"elementwise", "complex"}
@@ -52,6 +54,16 @@ def test_program_agrees_with_xla_and_has_no_fault(case: _Case) -> None:
     # What kernels access does not depend on the version of the bindings, of which the brief run tries another.
     sanitize = effort.by_level(False, True, True) and case.group not in _SAME_ACCESSES
     assert check(case.program, "host", sanitize, case.compiled) is None
+
+
+@pytest.mark.slow
+def test_the_work_of_its_plan_is_bounded(case: _Case) -> None:
+    """That of the plan which is made where nobody asks for another; see tests/py/fusion/test_bounded_work.py."""
+    program = case.compiled.source.module
+    planned = case.compiled.planned if case.program.options is None else plan_program(program)["fusions"]
+    assert planned is not None
+    work = work_of(program, planned)
+    assert work.planned <= work.bound
 
 
 @pytest.mark.slow

@@ -123,6 +123,7 @@ def test_clear_cache() -> None:
     assert len(traces) == 2
 
 
+@pytest.mark.usefixtures("own_garbage")
 def test_nothing_is_left_of_a_function_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[weakref.ref[Any]] = []
     original = jit_lowering._compile
@@ -141,6 +142,7 @@ def test_nothing_is_left_of_a_function_that_is_gone(monkeypatch: pytest.MonkeyPa
     assert sum(program() is not None for program in made) <= 2
 
 
+@pytest.mark.usefixtures("own_garbage")
 def test_it_keeps_its_function() -> None:
     shape_of = xgpu.jit(lambda x: x[:2]).eval_shape
     gc.collect()

@@ -44,7 +44,8 @@ x, y, w = spread((64, 32), "a", "b"), spread((64, 32), "a", None), spread((32, 4
 def run(body: str) -> None:
     environment = os.environ | {"JAX_PLATFORMS": os.environ.get("XGPU_TEST_PLATFORM", "cpu")}
     if environment["JAX_PLATFORMS"] == "cpu":
-        environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+        flags = os.environ.get("XLA_FLAGS", "")
+        environment["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=8"
     root = Path(__file__).resolve().parents[3]
     result = subprocess.run(
         [sys.executable, "-c", PRELUDE + body], env=environment, cwd=root, capture_output=True, text=True, timeout=300

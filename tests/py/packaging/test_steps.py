@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from xgpu.dtypes import parse_spec
 from xgpu.frontend.signature import ArgumentSpec
-from xgpu.packaging.model import Base, CopyStep, LaunchStep, Place, ZeroStep
+from xgpu.packaging.model import Base, CopyStep, LaunchStep, StepMemory, ZeroStep
 from xgpu.packaging.steps import Steps, make_steps
 
 
@@ -41,12 +41,12 @@ class FakeProgram:
         self.kernels = tuple(dict.fromkeys(launch.kernel for launch in self.launches))
 
 
-ARGUMENT = [Place(Base.ARGUMENT, number) for number in range(4)]
-RESULT = [Place(Base.RESULT, number) for number in range(4)]
+ARGUMENT = [StepMemory(Base.ARGUMENT, number) for number in range(4)]
+RESULT = [StepMemory(Base.RESULT, number) for number in range(4)]
 
 
-def scratch(offset: int) -> Place:
-    return Place(Base.SCRATCH, offset)
+def scratch(offset: int) -> StepMemory:
+    return StepMemory(Base.SCRATCH, offset)
 
 
 def steps_of(launches: Sequence[FakeLaunch], results: tuple[int | None, ...], arguments: int = 1) -> Steps:

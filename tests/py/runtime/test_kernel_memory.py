@@ -19,6 +19,8 @@ from xgpu.runtime import xla_calls
 from xgpu.target.host import linker
 from xgpu.target.llvm.module import optimize, parse_llvm_ir
 
+pytestmark = pytest.mark.usefixtures("own_garbage")
+
 LARGE = 1 << 19
 """Elements of an array that is worth several cores."""
 

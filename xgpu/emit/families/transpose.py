@@ -17,7 +17,7 @@ from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import scalar_type
 from xgpu.emit.epilogue import Epilogues
-from xgpu.emit.families.transpose_tile import WARP, WAVE_BYTES, Place, TransposeTile
+from xgpu.emit.families.transpose_tile import WARP, WAVE_BYTES, TilePosition, TransposeTile
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import entry_function, loop, put, shared_tiles, sync_threads
 from xgpu.emit.scalar.op import element_dtype
@@ -157,7 +157,7 @@ class TransposeEmitter:
             return self._indices(self.tile.reading()).operand
         return self._epilogues.output_map(output, self._indices(self.tile.writing()).result)
 
-    def _indices(self, place: Place) -> "_Maps":
+    def _indices(self, place: TilePosition) -> "_Maps":
         """Return where a thread is in the operand, in the result and in the tile."""
         transpose, dims = self.transpose, self.launch_dimensions().ranges
         *others, tile_row, tile_column = delinearize(dim(1), self.transpose.grid(self.tile.side))

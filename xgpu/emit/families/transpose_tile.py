@@ -21,7 +21,7 @@ WAVE_BYTES = 128
 
 
 @dataclass(frozen=True)
-class Place:
+class TilePosition:
     """The place of a thread in the tile, for each step of its loop over ``steps`` (the symbols of a map).
 
     ``row`` and ``column`` count groups, ``element`` is the place in the group, ``address`` that in the tile's memory.
@@ -93,7 +93,7 @@ class TransposeTile:
         by = max(1, BANK_BYTES // (self.width * self.element_bytes))
         return (chunk + run * by) % self._chunks
 
-    def reading(self) -> Place:
+    def reading(self) -> TilePosition:
         """Consecutive threads read consecutive chunks of a row and put them into the tile."""
         thread, step, within = dim(0), symbol(0), symbol(1)
         if self.group > 1:
@@ -101,13 +101,13 @@ class TransposeTile:
             row, rest = place // (self.side * self.group), place % (self.side * self.group)
             column, element = rest // self.group, rest % self.group
             address = row * self._row_size + column * self._room + element
-            return Place(self._grouped_steps(), row, column, element, address)
+            return TilePosition(self._grouped_steps(), row, column, element, address)
         place = thread + step * self.threads
         row, chunk = place // self._chunks, place % self._chunks
         address = row * self.side + self._rotated(chunk, row // self.width) * self.width + within
-        return Place(self._steps(), row, chunk * self.width + within, constant(0), address)
+        return TilePosition(self._steps(), row, chunk * self.width + within, constant(0), address)
 
-    def writing(self) -> Place:
+    def writing(self) -> TilePosition:
         """Consecutive threads take chunks of a column from the tile, in as many columns as there are banks for."""
         thread, step, within = dim(0), symbol(0), symbol(1)
         if self.group > 1:
@@ -115,7 +115,7 @@ class TransposeTile:
             column, rest = place // (self.side * self.group), place % (self.side * self.group)
             row, element = rest // self.group, rest % self.group
             address = row * self._row_size + column * self._room + element
-            return Place(self._grouped_steps(), row, column, element, address)
+            return TilePosition(self._grouped_steps(), row, column, element, address)
         runs = self._runs
         lane, place = thread % WARP, thread // WARP + step * (self.threads // WARP)
         higher = self._chunks // runs
@@ -123,7 +123,7 @@ class TransposeTile:
         column = place // higher * (WARP // runs) + lane // runs
         rotated = self._rotated(column // self.width, run) * self.width + column % self.width
         row = run * self.width + within
-        return Place(self._steps(), row, column, constant(0), row * self.side + rotated)
+        return TilePosition(self._steps(), row, column, constant(0), row * self.side + rotated)
 
     def _steps(self) -> tuple[Interval, ...]:
         return Interval(0, self.side * self._chunks // self.threads - 1), Interval(0, self.width - 1)

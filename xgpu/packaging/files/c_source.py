@@ -9,9 +9,9 @@ from xgpu.packaging.model import (
     CopyStep,
     LaunchStep,
     Package,
-    Place,
     Signature,
     Step,
+    StepMemory,
     TargetCode,
     Variant,
     ZeroStep,
@@ -114,7 +114,7 @@ def _steps_and_places(variant: Variant, key: str) -> str:
 
 
 def _variant_tables(variant: Variant, key: str) -> Iterator[str]:
-    places: list[Place] = []
+    places: list[StepMemory] = []
     steps = []
     for step in variant.steps:
         its = places_of(step)
@@ -127,7 +127,7 @@ def _variant_tables(variant: Variant, key: str) -> Iterator[str]:
     yield table(f"step steps_{key}", steps)
 
 
-def places_of(step: Step) -> tuple[Place, ...]:
+def places_of(step: Step) -> tuple[StepMemory, ...]:
     """Return the memory that a step uses, in the order in which the C source takes it."""
     if isinstance(step, LaunchStep):
         return step.places

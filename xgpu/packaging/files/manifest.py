@@ -19,9 +19,9 @@ from xgpu.packaging.model import (
     GpuKernel,
     LaunchStep,
     Package,
-    Place,
     Signature,
     Step,
+    StepMemory,
     TargetCode,
     Variant,
 )
@@ -97,7 +97,7 @@ def _variant(signature: Signature, variant: Variant) -> dict[str, Any]:
 
 
 def _step(signature: Signature, step: Step) -> dict[str, Any]:
-    def place(given: Place) -> str:
+    def place(given: StepMemory) -> str:
         if given.base is Base.SCRATCH:
             return f"scratch + {given.number}"
         arrays = signature.arguments if given.base is Base.ARGUMENT else signature.results

@@ -24,7 +24,7 @@ from xgpu.target.host.context import (
     round_up,
 )
 from xgpu.target.host.coroutine import Site, find_sites, make_coroutine, sync_calls
-from xgpu.target.host.labels import Place, place_of
+from xgpu.target.host.labels import SourceOperation, place_of
 from xgpu.target.host.sanitizer import Access, Checks, insert_checks
 from xgpu.target_machine import HOST_BLOCK_PREFIX, HOST_CHECKED_PREFIX
 
@@ -44,7 +44,7 @@ class Ready:
     driver: str
     frames: int = 0
     shared_end: int = 0
-    waits: tuple[tuple[str, Place], ...] = ()
+    waits: tuple[tuple[str, SourceOperation], ...] = ()
     checks: Checks | None = None
 
     is_coroutine: bool = False
@@ -125,7 +125,7 @@ def _with_clusters(module: ir.Module, kernel: ir.Operation, launch: Launch, end:
     return Ready(module, launch, driver, frames, end, waits, checks, is_coroutine=True)
 
 
-def _names(kernel: ir.Operation, sites: Sequence[Site], barriers: int) -> tuple[tuple[str, Place], ...]:
+def _names(kernel: ir.Operation, sites: Sequence[Site], barriers: int) -> tuple[tuple[str, SourceOperation], ...]:
     state = ir.AsmState(kernel)
     named = []
     for number, site in enumerate(sites):

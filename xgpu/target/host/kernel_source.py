@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.target.host.block_driver import Dim3
-from xgpu.target.host.labels import Place
+from xgpu.target.host.labels import SourceOperation
 from xgpu.target.host.sanitizer import Checks
 
 FORMAT = 3
@@ -54,7 +54,7 @@ class HostSource:
     cluster: Dim3
     is_coroutine: bool
     in_order: bool
-    waits: tuple[tuple[str, Place], ...] = field(repr=False)
+    waits: tuple[tuple[str, SourceOperation], ...] = field(repr=False)
     checks: Checks | None = field(repr=False)
 
     @property
@@ -86,7 +86,7 @@ def from_text(text: bytes) -> HostSource:
         if (given := values.pop("format")) != FORMAT:
             raise InvalidInput(f"a kernel has format {given}, and this xgpu reads format {FORMAT}: compile it again")
         values["parameters"] = tuple(BufferParameter(*each) for each in values["parameters"])
-        values["waits"] = tuple((name, Place(place, _location(at))) for name, place, at in values["waits"])
+        values["waits"] = tuple((name, SourceOperation(place, _location(at))) for name, place, at in values["waits"])
         shape = {name: tuple(values[name]) for name in ("grid", "block", "cluster")}
         return HostSource(**values | shape, checks=None)
     except (binascii.Error, zlib.error, ValueError, LookupError, TypeError, AttributeError) as error:

@@ -26,7 +26,7 @@ _LABELLED = frozenset(
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceOperation:
     """An operation of a kernel: its text, and where in the user's source it came from, if known."""
 
     text: str
@@ -43,12 +43,12 @@ def label_operations(module: ir.Module) -> None:
                 op.location = ir.Location.name(_MARK + text, op.location)
 
 
-def place_of(op: ir.Operation, state: ir.AsmState) -> Place:
+def place_of(op: ir.Operation, state: ir.AsmState) -> SourceOperation:
     """Return the place of an operation: its label's, or its own text; ``state`` names the values of its function."""
     location = op.location
     if isinstance(location, ir.NameLoc) and location.name_str.startswith(_MARK):
-        return Place(location.name_str.removeprefix(_MARK), source_of(location.child_loc))
-    return Place(_text(op, state), source_of(location))
+        return SourceOperation(location.name_str.removeprefix(_MARK), source_of(location.child_loc))
+    return SourceOperation(_text(op, state), source_of(location))
 
 
 def _text(op: ir.Operation, state: ir.AsmState) -> str:

@@ -21,6 +21,9 @@ from xgpu.target.host.float_conversions import HELPER_IR, HELPER_NAMES
 from xgpu.target.llvm.module import optimize, parse_llvm_ir
 
 OPT_LEVEL = 3
+CHECKED_OPT_LEVEL = 0
+"""That of code which checks its accesses: checks are calls, which take most of its time, and LLVM moves little across.
+"""
 # These CPU features convert to bf16 with subnormals flushed to zero, which is not what the program says.
 _FLUSHING_FEATURES = ("avx512bf16", "avxneconvert", "avx10.2", "avx10.2-256", "avx10.2-512")
 # What only some kernels call, in libraries of their own, by a function that tells: the library, and what it exports.
@@ -54,14 +57,14 @@ def _make_machine(opt_level: int) -> llvm.TargetMachine:
     )
 
 
-def link(llvm_ir: str, symbols: Sequence[str]) -> tuple[dict[str, int], object]:
+def link(llvm_ir: str, symbols: Sequence[str], opt_level: int = OPT_LEVEL) -> tuple[dict[str, int], object]:
     """Return the addresses of symbols of a module and the object that keeps its code loaded.
 
     Modules equal to one that is still loaded, or was one of the last that were linked, are not linked again. Raises
     CompilerError for LLVM IR that LLVM refuses, or that calls what nobody defines.
     """
     with _LOCK:
-        return _make_linker().link(llvm_ir, symbols)
+        return _make_linker().link(llvm_ir, symbols, opt_level)
 
 
 def link_glue(llvm_ir: str, symbols: Sequence[str], imports: Mapping[str, int]) -> tuple[dict[str, int], object]:
@@ -90,7 +93,7 @@ class _Linker:
                 builder.export_symbol(function)
             self._libraries[name] = builder.link(self._jit, name)
 
-    def link(self, llvm_ir: str, symbols: Sequence[str]) -> tuple[dict[str, int], object]:
+    def link(self, llvm_ir: str, symbols: Sequence[str], opt_level: int) -> tuple[dict[str, int], object]:
         library = self._linked.get(llvm_ir)
         if library is None:
             # LLVM calls these where it has no instructions, whatever the kernel's text says.
@@ -98,7 +101,7 @@ class _Linker:
             for function, (text, exports) in _LIBRARIES.items():
                 if f"@{function}(" in llvm_ir:
                     self._add_library(function, text, exports)
-            library = self._linked[llvm_ir] = self._add(_object_code(llvm_ir), symbols, {})
+            library = self._linked[llvm_ir] = self._add(_object_code(llvm_ir, opt_level), symbols, {})
         self._last.append(library)
         return _addresses(library, symbols), library
 

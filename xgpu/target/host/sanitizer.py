@@ -12,7 +12,7 @@ from xgpu.structure import walk
 from xgpu.target.host.access_checks import ATOMIC, AWAITS, CHECK, READS, WRITES
 from xgpu.target.host.block.calls import REGISTER_FUNCTIONS, callee_of
 from xgpu.target.host.context import SCRATCH_BYTES, Tile, context_of, defined_functions, is_tile, size_of
-from xgpu.target.host.labels import Place, place_of
+from xgpu.target.host.labels import SourceOperation, place_of
 from xgpu.target_machine import HOST_CHECKED_PREFIX, create_call
 
 # Operation -> the number of its pointer operand; atomic updates read and write.
@@ -26,7 +26,7 @@ WORD_BYTES = 4
 class Access:
     """A checked operation: where it is, its kind (bits of `access_checks`), its bytes, those of an element."""
 
-    place: Place
+    place: SourceOperation
     kind: int
     size: int
     element: int
@@ -156,7 +156,9 @@ class _Inserter:
             pointer = operation.operands[0]
         return self._numbers.get(pointer, _DYNAMIC)
 
-    def _check(self, op: ir.Operation, place: Place, pointer: ir.Value, number: int, context: ir.Value) -> ir.Value:
+    def _check(
+        self, op: ir.Operation, place: SourceOperation, pointer: ir.Value, number: int, context: ir.Value
+    ) -> ir.Value:
         type_ = op.results[0].type if op.name == "llvm.load" else op.operands[1 - _ACCESSES[op.name]].type
         size, element = size_of(type_), size_of(type_.element_type if isinstance(type_, ir.VectorType) else type_)
         if size > SCRATCH_BYTES:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import xgpu
+from tests.py.planned import TARGET, planned
 
 LOW = -0.7 * float(np.finfo(np.float32).max)
 """What `jax.nn.dot_product_attention` takes for logits of hidden keys."""
@@ -40,10 +41,11 @@ def with_gradients(attention: Callable[..., Any]) -> Callable[..., Any]:
 
 def compiled_gradients(attention: Callable[..., Any], *specs: str, **schedule: int) -> xgpu.Compiled:
     """Return a program of attention and its gradients, both as kernels, with some numbers of these fixed."""
-    program = xgpu.compile(with_gradients(attention), *specs)
+    options = None
     if schedule:
-        schedules = {kernel.name: schedule for kernel in program.kernels if kernel.emitter == "sums"}
-        program = xgpu.compile(with_gradients(attention), *specs, options=xgpu.Options(schedules=schedules))
+        kernels = planned(with_gradients(attention), specs, TARGET, xgpu.Options()).kernels
+        options = xgpu.Options(schedules={each.name: schedule for each in kernels if each.emitter == "sums"})
+    program = xgpu.compile(with_gradients(attention), *specs, options=options)
     emitters = [kernel.emitter for kernel in program.kernels]
     assert emitters[0] == "attention"
     assert emitters.count("sums") >= 2
@@ -92,10 +94,11 @@ def exact_gradients(
 
 def compiled(function: Callable[..., Any], *specs: str, **schedule: int) -> xgpu.Compiled:
     """Return a program of one kernel, attention, with some numbers of its schedule fixed."""
-    program = xgpu.compile(function, *specs)
+    options = None
     if schedule:
-        schedules = {program.kernels[0].name: schedule}
-        program = xgpu.compile(function, *specs, options=xgpu.Options(schedules=schedules))
+        name = planned(function, specs, TARGET, xgpu.Options()).kernels[0].name
+        options = xgpu.Options(schedules={name: schedule})
+    program = xgpu.compile(function, *specs, options=options)
     assert [kernel.emitter for kernel in program.kernels] == ["attention"]
     return program
 

@@ -1,6 +1,7 @@
 """Forms of attention's kernels: where results are handed on, what sums are relative to, how weights are computed."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import xgpu
+from tests.py.planned import TARGET, planned
 from xgpu.device import device
 from xgpu.target.nvptx.cubin import find_ptxas
 
@@ -43,12 +45,13 @@ def test_results_have_the_memory_of_queries() -> None:
 
 def whole(function: Any, specs: list[str], **schedule: int) -> xgpu.Compiled:
     """Return a program of one kernel, attention of whole keys, with some numbers of its schedule fixed."""
-    program = xgpu.compile(function, *specs, options=xgpu.Options(attention_parts=1))
+    options = xgpu.Options(attention_parts=1)
+    if schedule:
+        name = planned(function, specs, TARGET, options).kernels[0].name
+        options = replace(options, schedules={name: schedule})
+    program = xgpu.compile(function, *specs, options=options)
     assert [kernel.emitter for kernel in program.kernels] == ["attention"]
-    if not schedule:
-        return program
-    options = xgpu.Options(attention_parts=1, schedules={program.kernels[0].name: schedule})
-    return xgpu.compile(function, *specs, options=options)
+    return program
 
 
 def is_right_of(function: Any, specs: list[str], order: tuple[int, ...] = (0, 1, 2, 3), **schedule: int) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import xgpu
 from tests.py.emit.emitters import emitter_of
+from tests.py.planned import TARGET, planned
 from xgpu.emit.families.attention.sums import SumsEmitter
 from xgpu.passes.prepare.products import find_chains
 from xgpu.target.nvptx.cubin import find_ptxas
@@ -69,9 +70,8 @@ def test_sizes(function: Callable[..., Any], specs: list[str]) -> None:
 def test_a_factor_that_is_left_is_in_what_gradients_read(is_folded: bool) -> None:
     """The largest logits of rows are stored as the program has them, hidden ones as the number that they are."""
     specs = _specs(70, 70, 2, 2, 64)
-    (name,) = (
-        each.name for each in compiled_gradients(_causal_dot_product, *specs).kernels if each.emitter == "attention"
-    )
+    kernels = planned(with_gradients(_causal_dot_product), specs, TARGET, xgpu.Options()).kernels
+    (name,) = (each.name for each in kernels if each.emitter == "attention")
     options = xgpu.Options(schedules={name: {"folded": is_folded}})
     program = xgpu.compile(with_gradients(_causal_dot_product), *specs, options=options)
     gradients_are_right(program, program.random_inputs(3), np.tril(np.ones((70, 70), bool)))
@@ -87,9 +87,12 @@ def test_gradients_of_large_logits(divides: bool) -> None:
         return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(s, axis=-1).astype(q.dtype), v)
 
     specs = _specs(70, 300, 1, 1, 40)
-    name = compiled_gradients(function, *specs).kernels[0].name
+    attention, *_ = planned(with_gradients(function), specs, TARGET, xgpu.Options()).kernels
+    assert attention.emitter == "attention"
     programs = [
-        xgpu.compile(with_gradients(function), *specs, options=xgpu.Options(schedules={name: {"folded": is_folded}}))
+        xgpu.compile(
+            with_gradients(function), *specs, options=xgpu.Options(schedules={attention.name: {"folded": is_folded}})
+        )
         for is_folded in (True, False)
     ]
     generator = np.random.default_rng(12)

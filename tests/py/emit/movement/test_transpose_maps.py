@@ -11,7 +11,7 @@ import xgpu
 from tests.py.emit.emitters import emitter_of
 from xgpu.analysis.transposes import canonical
 from xgpu.emit.families.transpose import TransposeEmitter, TransposeSchedule
-from xgpu.emit.families.transpose_tile import Place, TransposeTile
+from xgpu.emit.families.transpose_tile import TilePosition, TransposeTile
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap
@@ -35,7 +35,7 @@ def tiles(size: int, width: int, group: int) -> Iterator[TransposeTile]:
 TILES = list(dict.fromkeys(itertools.chain.from_iterable(tiles(*case) for case in CASES)))
 
 
-def address_map(tile: TransposeTile, place: Place) -> IndexingMap:
+def address_map(tile: TransposeTile, place: TilePosition) -> IndexingMap:
     return IndexingMap((Interval(0, tile.threads - 1),), place.steps, (place.address,))
 
 
@@ -47,7 +47,7 @@ def test_no_bank_is_met_twice(tile: TransposeTile) -> None:
     assert bank_conflicts(writing, tile.element_bytes) == 0
 
 
-def points_of(tile: TransposeTile, place: Place) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def points_of(tile: TransposeTile, place: TilePosition) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Every thread at every step, along axes of their own."""
     thread, *steps = np.ix_(np.arange(tile.threads), *(np.arange(interval.size) for interval in place.steps))
     return [thread], steps

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import xgpu
+from tests.py.planned import TARGET, planned
 
 KERNELS = xgpu.Options(products="kernels", pad_products=False)
 ORDERS = {"mk,kn": (1, 0), "km,kn": (0, 0), "mk,nk": (1, 1), "km,nk": (0, 1)}
@@ -18,10 +19,11 @@ def compiled(function: Callable[..., Any], *specs: str, **schedule: int) -> xgpu
 
     If these do not say so, tiles are neither split nor swapped.
     """
-    program = xgpu.compile(function, *specs, options=KERNELS)
+    options = KERNELS
     if schedule:
-        schedules = {program.kernels[0].name: {"split": 1, "swapped": False, **schedule}}
-        program = xgpu.compile(function, *specs, options=replace(KERNELS, schedules=schedules))
+        name = planned(function, specs, TARGET, KERNELS).kernels[0].name
+        options = replace(KERNELS, schedules={name: {"split": 1, "swapped": False, **schedule}})
+    program = xgpu.compile(function, *specs, options=options)
     assert [kernel.emitter for kernel in program.kernels] == ["product"]
     assert program.main is None
     return program

@@ -7,6 +7,7 @@ import pytest
 
 import xgpu
 from tests.py.emit.emitters import emitter_of
+from tests.py.planned import TARGET, planned
 from xgpu.emit.families.products.warp_product import WarpProductEmitter
 from xgpu.indexing.tiles.fragments import Holders
 from xgpu.indexing.tiles.row_panels import Panels
@@ -26,10 +27,11 @@ from .products import KERNELS
 )
 def test_every_element_is_held_once(schedule: dict[str, int]) -> None:
     specs = ("bf16[2,230,63]", "bf16[2,63,137]")
-    program = xgpu.compile(jnp.matmul, *specs, options=KERNELS)
+    options = KERNELS
     if schedule:
-        schedules = {program.kernels[0].name: {**schedule, "resident": 1}}
-        program = xgpu.compile(jnp.matmul, *specs, options=replace(KERNELS, schedules=schedules))
+        name = planned(jnp.matmul, specs, TARGET, KERNELS).kernels[0].name
+        options = replace(KERNELS, schedules={name: {**schedule, "resident": 1}})
+    program = xgpu.compile(jnp.matmul, *specs, options=options)
     emitter = emitter_of(program)
     assert isinstance(emitter, WarpProductEmitter)
     assert emitter.thread_to_output(0).coverage((2, 230, 137)).is_exact

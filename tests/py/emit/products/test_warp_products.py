@@ -14,7 +14,9 @@ from jax import lax
 
 import xgpu
 from tests.py import effort
+from tests.py.planned import planned
 from xgpu.costs import warp_products
+from xgpu.device import device
 from xgpu.target.nvptx.cubin import find_ptxas
 
 from .products import KERNELS, ORDERS, is_exact, whole_numbers
@@ -31,12 +33,13 @@ def _every_product_is_ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def _compiled(function: Any, *specs: str, target: str = "sm_80", **schedule: int) -> xgpu.Compiled:
     """Return a program of one kernel, a product of warps, with some numbers of its schedule fixed."""
-    program = xgpu.compile(function, *specs, target=target, options=KERNELS)
+    options = KERNELS
+    if schedule:
+        name = planned(function, specs, device(target), KERNELS).kernels[0].name
+        options = replace(KERNELS, schedules={name: schedule})
+    program = xgpu.compile(function, *specs, target=target, options=options)
     assert [kernel.emitter for kernel in program.kernels] == ["warp_product"]
     assert program.main is None
-    if schedule:
-        options = replace(KERNELS, schedules={program.kernels[0].name: schedule})
-        program = xgpu.compile(function, *specs, target=target, options=options)
     return program
 
 

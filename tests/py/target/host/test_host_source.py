@@ -11,7 +11,7 @@ from tests.py.runtime.host_kernels import reverse
 from xgpu import ir
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.target.host.kernel_source import HostSource, from_text, to_text
-from xgpu.target.host.labels import Place
+from xgpu.target.host.labels import SourceOperation
 from xgpu.target.host.machine_code import host_source, load_source
 
 
@@ -22,7 +22,7 @@ def source() -> HostSource:
 
 
 def test_text_holds_all_of_a_kernel(source: HostSource) -> None:
-    located = Place("barrier", SourceLocation("a.py", 3, 4, "f"))
+    located = SourceOperation("barrier", SourceLocation("a.py", 3, 4, "f"))
     for each in (source, replace(source, waits=(*source.waits, ("barrier 2", located)))):
         assert from_text(to_text(each).encode()) == each
     assert source.waits and source.is_coroutine

@@ -10,7 +10,7 @@ from xgpu.passes.llvm.memory import store
 from xgpu.structure import defining_op, walk
 from xgpu.target.host.access_checks import READS, WRITES
 from xgpu.target.host.context import context_of, defined_functions
-from xgpu.target.host.labels import Place, place_of
+from xgpu.target.host.labels import SourceOperation, place_of
 from xgpu.target_machine import HOST, HOST_BARRIER, HOST_BLOCK_PREFIX, HOST_PAUSE, HOST_SHUFFLES, create_call
 
 REGISTER_FUNCTIONS = frozenset(f"{HOST_BLOCK_PREFIX}{name}" for name in ("registers", "lane_operands", "lane_result"))
@@ -21,7 +21,7 @@ _OF_WARPS = frozenset(
     f"{HOST_BLOCK_PREFIX}{name}"
     for name in ("elect", "encode_tensor_map", "load_matrix", "store_matrix", "mma", "mma_f64", "warpgroup_mma")
 )
-type Sites = tuple[tuple[str, Place], ...]
+type Sites = tuple[tuple[str, SourceOperation], ...]
 
 
 def block_calls(function: ir.Operation) -> list[ir.Operation]:
@@ -55,7 +55,7 @@ def complete_calls(module: ir.Module, prefix: str) -> Sites:
     with ir.Location.unknown():
         for function in defined_functions(module):
             _expand_barriers(function)
-        sites: list[tuple[str, Place]] = []
+        sites: list[tuple[str, SourceOperation]] = []
         for function in defined_functions(module):
             state = ir.AsmState(function)
             calls = [(call, place_of(call, state)) for call in block_calls(function)]
