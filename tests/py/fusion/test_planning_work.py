@@ -12,6 +12,8 @@ from xgpu.costs.recomputation import Costs
 from xgpu.driver.compiler import plan_program
 from xgpu.frontend.load import load_source
 from xgpu.fusion import memory_reads
+from xgpu.fusion.grouping import shared_values
+from xgpu.fusion.grouping.families import Families
 
 
 def _residuals(layers: int):
@@ -116,7 +118,22 @@ def _mixes(lanes: int, rounds: int):
     return function, (f"u32[65536,{lanes}]",)
 
 
+def _attention(layers: int):
+    """Layers of attention and their gradients, which are chains of products."""
+
+    def function(x, weights):
+        for _ in range(layers):
+            q, k, v = (jnp.dot(x, each).reshape(2, 512, 4, 64) for each in weights)
+            scores = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(jnp.float32) / 8)
+            x = x + jnp.einsum("bhqk,bkhd->bqhd", scores.astype(x.dtype), v).reshape(x.shape)
+        return jnp.sum(x.astype(jnp.float32))
+
+    given = jax.ShapeDtypeStruct((2, 512, 256), "bfloat16"), [jax.ShapeDtypeStruct((256, 256), "bfloat16")] * 3
+    return jax.grad(function, (0, 1)), given
+
+
 PROGRAMS = {
+    "attention": (_attention, 4),
     "layers": (lambda layers: (_residuals(layers), ("f32[512,256]", "bf16[256,256]")), 8),
     "norms": (_norms, 100),
     "row programs": (_row_programs, 32),
@@ -142,6 +159,27 @@ def test_kernels_that_compute_a_value_are_counted_together(monkeypatch, lanes):
     source = load_source(*_mixes(lanes, 8))
     plan_program(source.module)
     assert 0 < counted["needs"] <= 2 * counted["values"]
+
+
+def test_operations_are_asked_once_whether_they_are_heroes(monkeypatch):
+    """However often the values are grouped: which kernel computes attention takes long to find out."""
+    asked, groupings = Counter[str](), Counter[str]()
+    kind_of, group_block = Families.kind_of, shared_values.group_block
+
+    def counting(*arguments):
+        asked["operations"] += 1
+        return kind_of(*arguments)
+
+    def grouping(*arguments):
+        groupings["groupings"] += 1
+        return group_block(*arguments)
+
+    monkeypatch.setattr(Families, "kind_of", counting)
+    monkeypatch.setattr(shared_values, "group_block", grouping)
+    source = load_source(*_mixes(8, 8))
+    plan_program(source.module)
+    assert groupings["groupings"] > 1
+    assert 0 < asked["operations"] <= str(source.module).count("stablehlo.")
 
 
 def _calls(function, arguments) -> int:

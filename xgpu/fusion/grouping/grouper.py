@@ -5,14 +5,13 @@ by each consumer. One pass over the program, in program order.
 """
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts, bitcasts_behind, is_bitcast
 from xgpu.analysis.heroes import Form, follow, is_packed
-from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place, updated_operands
+from xgpu.analysis.in_place import UPDATE_SLICE, updated_operands
 from xgpu.analysis.root_indices import MOST_ROOTS
 from xgpu.analysis.transposes import moves_rows, transpose_of
 from xgpu.fusion.fallback import (
@@ -21,11 +20,11 @@ from xgpu.fusion.fallback import (
     FOLDED,
     PRODUCT,
     VIEWS,
-    fallback_reason,
     is_address_for,
     is_cast_for,
 )
-from xgpu.fusion.grouping.families import Families, Kind
+from xgpu.fusion.grouping.block_facts import BlockFacts
+from xgpu.fusion.grouping.families import Kind
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping, Levels
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import arrays_read
@@ -49,20 +48,14 @@ _SPREAD = Reason(
 """The reason to store a number that is broadcast."""
 
 
-def group_block(
-    operations: Sequence[ir.Operation],
-    results: Sequence[ir.Value],
-    families: Families,
-    scalars_fall_back: bool,
-    awaited: Mapping[ir.Value, Reason],
-) -> Grouping:
-    """Return the groups of a block of ``operations``, which are without the terminator, for kernels of ``families``.
+def group_block(facts: BlockFacts, scalars_fall_back: bool, awaited: Mapping[ir.Value, Reason]) -> Grouping:
+    """Return the groups of a block.
 
-    ``results`` are stored, unless they are given or bitcasts of what is stored. ``scalars_fall_back`` lets those that
+    Its results are stored, unless they are given or bitcasts of what is stored. ``scalars_fall_back`` lets those that
     depend on scalars alone, such as a loop's counter, fall back to XLA. ``awaited`` are values that are stored in any
     case, with the reason; all kernels that need one run after the kernel that stores it.
     """
-    return _Grouper(operations, results, families).run(scalars_fall_back, awaited)
+    return _Grouper(facts).run(scalars_fall_back, awaited)
 
 
 @dataclass(eq=False)
@@ -84,30 +77,32 @@ class _Begun:
 class _Grouper:
     """The groups of a block as far as its operations are placed."""
 
-    def __init__(self, operations: Sequence[ir.Operation], results: Sequence[ir.Value], families: Families):
-        self._operations, self._results, self._families = operations, results, families
+    def __init__(self, facts: BlockFacts):
+        self._facts = facts
         self._groups: list[_Begun] = []
         self._latest: dict[tuple[Kind, int], _Begun] = {}
         self._open: dict[ir.Value, _Begun] = {}
         self._levels: dict[ir.Value, int] = {}
         self._stored: dict[ir.Value, int] = {}
-        self._known = Levels({value for op in operations for value in op.results}, self._levels, self._stored)
+        self._known = Levels(facts.made, self._levels, self._stored)
         self._why: dict[ir.Value, Reason] = {}
-        self._kept = _kept(operations, results)
         self._fallbacks: dict[ir.Operation, int] = {}
-        self._order = {op: number for number, op in enumerate(operations)}
         self._views: dict[ir.Value, ir.Value] = {}
 
     def run(self, scalars_fall_back: bool, awaited: Mapping[ir.Value, Reason]) -> Grouping:
         """Place all operations, then see to the results."""
-        for op in self._operations:
-            self._place(op)
+        facts = self._facts
+        for op, falls_back, kind in zip(facts.operations, facts.fall_back, facts.kinds, strict=True):
+            if falls_back:
+                self._fall_back(op)
+            else:
+                self._place(op, kind)
             if awaited:
                 for made in op.results:
                     if made in awaited:
                         self._store(made, awaited[made])
-        taken = set(self._results)
-        for value in self._results:
+        taken = set(facts.results)
+        for value in facts.results:
             if self._known.is_given(value) or self._show(value, taken):
                 continue
             if scalars_fall_back and (scalars := self._scalars_of(value)) is not None:
@@ -119,13 +114,14 @@ class _Grouper:
 
     def _grouping(self, awaited: Set[ir.Value]) -> Grouping:
         fallbacks = sorted(
-            ((level, op) for op, level in self._fallbacks.items()), key=lambda each: (each[0], self._order[each[1]])
+            ((level, op) for op, level in self._fallbacks.items()),
+            key=lambda each: (each[0], self._facts.order[each[1]]),
         )
         return Grouping(
             self._known.made,
             self._levels,
             self._stored,
-            tuple(self._results),
+            tuple(self._facts.results),
             tuple(
                 Group(each.kind, each.level, tuple(each.heroes), tuple(each.roots), each.forms) for each in self._groups
             ),
@@ -134,11 +130,8 @@ class _Grouper:
             awaited,
         )
 
-    def _place(self, op: ir.Operation) -> None:
-        if fallback_reason(op) is not None:
-            self._fall_back(op)
-            return
-        kind = self._families.kind_of(op)
+    def _place(self, op: ir.Operation, kind: Kind | None) -> None:
+        """Place an operation that kernels can compute, a hero of ``kind`` if that is one."""
         if kind is not None and kind.family.updates_in_place and not self._can_update(op):
             kind = None
         if kind is not None and kind.family.updates_in_place:
@@ -219,7 +212,7 @@ class _Grouper:
                 views += scalars
             else:
                 self._store(each, Reason("its reader {} is left to XLA", (reader,)))
-        for op in sorted(dict.fromkeys(views), key=lambda each: self._order[each]):
+        for op in sorted(dict.fromkeys(views), key=lambda each: self._facts.order[each]):
             self._fall_back_too(op)
 
     def _is_free(self, op: ir.Operation, reader: str) -> bool:
@@ -259,7 +252,7 @@ class _Grouper:
                 return None
             found.add(op)
             pending += op.operands
-        return sorted(found, key=lambda op: self._order[op])
+        return sorted(found, key=lambda op: self._facts.order[op])
 
     def _can_update(self, op: ir.Operation) -> bool:
         """Whether ``op`` can update its array here: its last reader, as what is not updated in place is a copy.
@@ -269,7 +262,7 @@ class _Grouper:
         if op.name != UPDATE_SLICE:
             return True
         array = behind_bitcasts(op.operands[0])
-        return op.results[0] in self._kept and self._kept[array] == 1 and self._is_in_memory(array)
+        return op.results[0] in self._facts.kept and self._facts.kept[array] == 1 and self._is_in_memory(array)
 
     def _is_in_memory(self, value: ir.Value) -> bool:
         """Whether ``value`` is given, or stored by an operation placed before."""
@@ -443,7 +436,7 @@ class _Grouper:
         self._why[value] = why
         group = self._open.get(value)
         if group is None:
-            group = self._group(self._families.loop_over(value), self._known.level(value))
+            group = self._group(self._facts.families.loop_over(value), self._known.level(value))
         group.roots.append(value)
         self._stored[value] = group.level
         self._levels[value] = group.level + 1
@@ -468,15 +461,3 @@ def _breaks_rows(op: ir.Operation) -> bool:
     transpose = transpose_of(op) if op.name == "stablehlo.transpose" else None
     bits = dtype_of(op.results[0]).storage_bits
     return transpose is not None and not moves_rows(transpose, bits)
-
-
-def _kept(operations: Sequence[ir.Operation], results: Sequence[ir.Value]) -> Counter[ir.Value]:
-    """Count, for each array in memory at the end, or updated in place, the operations that update it.
-
-    An array and its bitcasts count as one.
-    """
-    kept = Counter(dict.fromkeys(map(behind_bitcasts, results), 0))
-    for op in reversed(operations):
-        if (op.name != UPDATE_SLICE or op.results[0] in kept) and can_update_in_place(op):
-            kept.update(map(behind_bitcasts, updated_operands(op)))
-    return kept

@@ -23,6 +23,7 @@ from xgpu.costs.values import byte_size, elements
 from xgpu.device import Device
 from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping import decisions
+from xgpu.fusion.grouping.block_facts import BlockFacts
 from xgpu.fusion.grouping.decisions import Decision, Verdict
 from xgpu.fusion.grouping.families import Families, Kind
 from xgpu.fusion.grouping.grouper import group_block
@@ -65,13 +66,14 @@ def group_operations(
     """Return the groups of a block, with all values stored that are cheaper to store on ``target``, and the decisions.
 
     ``operations`` are those of the block but for its terminator, ``results`` those that are stored in any case.
-    ``families`` and ``scalars_fall_back`` are passed on to `group_block`.
+    ``families`` are those of the kernels that there may be; ``scalars_fall_back`` is passed on to `group_block`.
     """
+    facts = BlockFacts(operations, results, families)
     costs, evaluations = Costs(), Evaluations[Group](operations)
     reads = {op: list(dict.fromkeys((*op.operands, *captured(op)))) for op in operations}
     awaited: dict[ir.Value, Reason] = {}
     for _ in range(_GROUPINGS):
-        grouping = group_block(operations, results, families, scalars_fall_back, awaited)
+        grouping = group_block(facts, scalars_fall_back, awaited)
         choice, more, why = _choose(reads, grouping, families, costs, evaluations, target)
         if not more:
             break
