@@ -22,7 +22,7 @@ from xgpu.fusion.grouping.shared_values import group_operations
 from xgpu.fusion.grouping.side_outputs import merge_side_outputs
 from xgpu.fusion.grouping.small_kernels import merge_small_kernels
 from xgpu.hlo.stablehlo_builder import empty_constant
-from xgpu.structure import attributes_of, captured, copy_operation
+from xgpu.structure import attributes_of, captured, copy_operation, terminator_of
 
 MAIN = "main"
 
@@ -76,8 +76,7 @@ def _state(block: ir.Block) -> dict[ir.Value, ir.Value]:
     """Map results of a loop's body to the arguments of the same number and type: XLA keeps both in one memory."""
     if block.owner.operation.name != "stablehlo.while":
         return {}
-    *_, terminator = block.operations
-    pairs = zip(terminator.operation.operands, block.arguments, strict=True)
+    pairs = zip(terminator_of(block).operands, block.arguments, strict=True)
     return {result: argument for result, argument in reversed(list(pairs)) if result.type == argument.type}
 
 

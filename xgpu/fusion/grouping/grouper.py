@@ -26,6 +26,7 @@ from xgpu.fusion.fallback import (
 from xgpu.fusion.grouping.block_facts import BlockFacts
 from xgpu.fusion.grouping.families import Kind
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping, Levels
+from xgpu.fusion.grouping.reach import Reach
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import arrays_read
 from xgpu.indexing.access import shape_of
@@ -88,6 +89,7 @@ class _Grouper:
         self._why: dict[ir.Value, Reason] = {}
         self._fallbacks: dict[ir.Operation, int] = {}
         self._views: dict[ir.Value, ir.Value] = {}
+        self._reach = Reach(self._known, self._views)
 
     def run(self, scalars_fall_back: bool, awaited: Mapping[ir.Value, Reason]) -> Grouping:
         """Place all operations, then see to the results."""
@@ -289,6 +291,7 @@ class _Grouper:
             self._fall_back_too(op)
         self._stored[value] = self._known.level(value) - 1
         self._views[value] = array
+        self._reach.changed(value)
 
     def _update_in_place(self, op: ir.Operation, kind: Kind) -> None:
         """Compute ``op`` in the memory of the array that it updates, which its kernel reads for nothing else."""
@@ -299,13 +302,14 @@ class _Grouper:
         for operand in dict.fromkeys(op.operands):
             if operand in self._open:
                 self._store_behind_bitcasts(operand, _read_elsewhere(op))
-            elif not self._known.is_given(operand) and self._reads(operand, targets, level):
+            elif not self._known.is_given(operand) and self._reach.reads(op, operand, targets, level):
                 self._store(operand, _BEFORE_UPDATE)
         level = max(self._known.level(operand) for operand in op.operands)
         group = self._group(kind, level)
-        if any(self._interfere(op, hero, level) for hero in group.heroes):
+        if self._reach.interferes(op, group):
             group = self._begin(kind, level)
         group.heroes.append(op)
+        self._reach.add(op, group)
         for value in op.results:
             group.roots.append(value)
             self._why[value] = _UPDATED
@@ -334,25 +338,6 @@ class _Grouper:
             if is_used(value):
                 group.roots.append(value)
                 self._why[value] = _OF_LOOP
-
-    def _interfere(self, op: ir.Operation, other: ir.Operation, level: int) -> bool:
-        """Whether one of two operations updates memory that the other updates or reads, in a kernel of ``level``."""
-        pairs = ((op, updated_operands(other)), (other, updated_operands(op)))
-        return any(self._reads(operand, targets, level) for each, targets in pairs for operand in each.operands)
-
-    def _reads(self, value: ir.Value, targets: Sequence[ir.Value], level: int) -> bool:
-        """Whether a kernel of ``level`` that computes ``value`` reads the memory of one of ``targets``."""
-        updated = {self._views.get(target, target) for target in targets}
-        pending, seen = [value], {value}
-        while pending:
-            value = pending.pop()
-            if self._views.get(value, value) in updated:
-                return True
-            if not self._known.stored_before(value, level):
-                operands = set(producer(value).operands) - seen
-                seen |= operands
-                pending += operands
-        return False
 
     def _join(self, op: ir.Operation) -> bool:
         """Add ``op`` to the epilogue of the latest group that it depends on; tell whether that was possible."""
@@ -440,6 +425,7 @@ class _Grouper:
         group.roots.append(value)
         self._stored[value] = group.level
         self._levels[value] = group.level + 1
+        self._reach.changed(value)
 
     def _group(self, kind: Kind, level: int) -> _Begun:
         """Return the group for another hero or root of this kind and level."""
