@@ -210,8 +210,11 @@ class Kernel:
 
     @cached_property
     def _key(self) -> str | None:
-        """The kernel's key in the cache: equal kernels have one, whatever they are called. None if it was edited."""
-        if self.source is None:
+        """The kernel's key in the cache: equal kernels have one, whatever they are called.
+
+        None if it was edited, or nothing is kept: the key is made of the kernel's text, which takes long to print.
+        """
+        if self.source is None or kernel_cache().folder is None:
             return None
         text = _with_name(str(self.source), self.name, _ANY_NAME)
         return key_of(text, self.device.name, repr(self.options))
