@@ -27,7 +27,7 @@ from typing import Any
 import xgpu
 from xgpu import errors
 from xgpu.driver.cache import CachedKernel
-from xgpu.driver.compiler import Built, Kernel
+from xgpu.driver.kernel import Built, Kernel
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, XgpuError
 from xgpu.passes.framework import manager
 

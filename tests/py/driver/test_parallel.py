@@ -16,7 +16,7 @@ import pytest
 
 import xgpu
 from xgpu.driver import parallel
-from xgpu.driver.compiler import Kernel
+from xgpu.driver.kernel import Kernel
 from xgpu.driver.parallel import compile_each, compile_kernels
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, Unsupported
 
