@@ -220,6 +220,26 @@ def test_operations_are_asked_once_whether_they_are_heroes(monkeypatch):
     assert 0 < asked["operations"] <= str(source.module).count("stablehlo.")
 
 
+def test_what_was_chosen_is_expected_for_the_next_groups(monkeypatch):
+    """Then fewer rounds show that nothing changes any more: 16 of these six groupings without it, and the same plan."""
+    rounds = list[int]()
+    group_block, choose = shared_values.group_block, shared_values._Round.choose
+
+    def grouping(*arguments):
+        rounds.append(0)
+        return group_block(*arguments)
+
+    def counting(*arguments):
+        rounds[-1] += 1
+        return choose(*arguments)
+
+    monkeypatch.setattr(shared_values, "group_block", grouping)
+    monkeypatch.setattr(shared_values._Round, "choose", counting)
+    plan_program(load_source(*_mixes(32, 8)).module)
+    assert len(rounds) == 6
+    assert sum(rounds) < 16
+
+
 def _calls(function, arguments) -> int:
     return calls_to_plan(load_source(function, arguments))
 

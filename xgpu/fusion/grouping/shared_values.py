@@ -73,9 +73,12 @@ def group_operations(
     costs, evaluations = Costs(), Evaluations[Group](operations)
     steps = [_Step.of(op) for op in operations]
     awaited: dict[ir.Value, Reason] = {}
+    choice: _Choice = {}
     for _ in range(_GROUPINGS):
         grouping = group_block(facts, scalars_fall_back, awaited)
-        choice, more, why = _choose(steps, grouping, families, costs, evaluations, target)
+        # What was chosen for the groups before is nearly what will be for these.
+        expected = {value: level for value, level in choice.items() if not grouping.is_stored(value)}
+        choice, more, why = _choose(steps, grouping, families, costs, evaluations, target, expected)
         if not more:
             break
         awaited |= {value: why[value].reason for value in more}
@@ -113,13 +116,16 @@ def _choose(
     costs: Costs,
     evaluations: Evaluations[Group],
     target: Device,
+    choice: _Choice,
 ) -> tuple[_Choice, Set[ir.Value], dict[ir.Value, Decision]]:
-    """Return the values to store at their first kernel's level, those that kernels are to wait for, and decisions."""
+    """Return the values to store at their first kernel's level, those that kernels are to wait for, and decisions.
+
+    ``choice`` has those that are expected to be stored.
+    """
     given = (operand for step in steps for operand in step.reads if grouping.is_given(operand))
     # The last ones first, with whether their results may be stored for several kernels.
     backwards = [(step, step.may_be_stored and not grouping.falls_back(step.op)) for step in reversed(steps)]
     stored_at = {**dict.fromkeys(given, -1), **grouping.stored_at}
-    choice: _Choice = {}
     awaited: Set[ir.Value] = set()
     for stores_moves in (False, True):
         for _ in range(_ROUNDS):
