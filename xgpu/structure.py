@@ -191,6 +191,12 @@ def captured(op: ir.Operation) -> list[ir.Value]:
     return list(dict.fromkeys(operand for each in inside for operand in each.operands if operand not in own))
 
 
+def terminator_of(block: ir.Block) -> ir.Operation:
+    """Return the last operation of a block, without going through the others."""
+    last: ir.Operation = ir.InsertionPoint.at_block_terminator(block).ref_operation
+    return last
+
+
 def backward_slice(values: Iterable[ir.Value], stops: Callable[[ir.Value], bool]) -> Iterator[ir.Operation]:
     """Yield the operations that ``values`` depend on, each once, up to arguments of blocks and where it ``stops``.
 

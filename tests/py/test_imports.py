@@ -38,6 +38,14 @@ def test_what_functions_have_no_use_for_is_not_imported() -> None:
     assert (result.returncode, result.stdout.splitlines()[-1]) == (0, "[]"), result.stderr
 
 
+def test_a_process_that_compiles_kernels_imports_no_planner() -> None:
+    """Programs wait for it to start: JAX, the frontend, the planner and the emitters are two fifths of that time."""
+    others = ("jax.", "xgpu.emit", "xgpu.frontend", "xgpu.fusion.grouping", "xgpu.fusion.planner")
+    code = f"import sys, xgpu.driver.compile_worker; print([name for name in sys.modules if name.startswith({others})])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout.strip()) == (0, "[]"), result.stderr
+
+
 def test_no_dialect_is_searched_for_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bindings look for a Python module of a dialect at each operation, again and again where there is none."""
 

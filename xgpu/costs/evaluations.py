@@ -63,19 +63,20 @@ class Evaluations[K: Kernel]:
 
     def __init__(self, operations: Sequence[ir.Operation]):
         self._operations = operations
+        # Operations are looked up by number: to hash one takes longer than most of what is done with it.
         self._numbers = {op: number for number, op in enumerate(operations)}
-        self._results = {op: tuple(op.results) for op in operations}
+        self._results = [tuple(op.results) for op in operations]
         self._makers: dict[ir.Value, int] = {
-            value: number for number, op in enumerate(operations) for value in self._results[op]
+            value: number for number, results in enumerate(self._results) for value in results
         }
-        self._captured = {op: inside for op in operations if (inside := captured(op))}
-        self._known: dict[ir.Operation, _Known] = {}
+        self._captured = {number: inside for number, op in enumerate(operations) if (inside := captured(op))}
+        self._known: list[_Known | None] = [None] * len(operations)
         self._wanted: dict[ir.Value, dict[K, dict[Scope, Members]]] = {}
         self._placements: dict[K, Placement] = {}
         self._roots: dict[tuple[K, Shape], Scope] = {}
         # The members for which each scope is computed so many times.
         self._counts: dict[Scope, dict[float, Members]] = {}
-        self._placed: dict[ir.Operation, dict[K, list[_Placed]]] = {}
+        self._placed: dict[int, dict[K, list[_Placed]]] = {}
 
     def start(self) -> None:
         """Forget all kernels; what is known of operations is kept."""
@@ -97,27 +98,28 @@ class Evaluations[K: Kernel]:
         wanted = self._wanted.get(value)
         if wanted is None:
             return []
-        op = self._operations[self._makers[value]]
-        is_only_result = len(self._results[op]) == 1
+        number = self._makers[value]
+        is_only_result = len(self._results[number]) == 1
         needs: list[Need[K]] = []
         for kernel, scopes in wanted.items():
             reading = _ALL if is_only_result else _union(scopes)
-            for _, times, placed in self._place(op, kernel, _ALL):
+            for _, times, placed in self._place(number, kernel, _ALL):
                 if members := placed & reading:
                     needs.append(Need(kernel, members, members.bit_count(), times))
         return needs
 
     def compute(self, op: ir.Operation, kernels: Mapping[K, Members]) -> None:
         """Pass the counts of ``op`` on to its operands, for ``kernels``, whose results it computes."""
-        has_maps, inside = op.name in OPERATIONS, self._captured.get(op, ())
+        number = self._numbers[op]
+        has_maps, inside = op.name in OPERATIONS, self._captured.get(number, ())
         for kernel, members in kernels.items():
             if not has_maps or kernel.shares(op):
                 for operand in (*op.operands, *inside):
                     if operand in self._makers:
                         self.want(operand, kernel, members)
                 continue
-            known = self._known_of(op)
-            for scope, times, placed in self._place(op, kernel, members):
+            known = self._known_of(number)
+            for scope, times, placed in self._place(number, kernel, members):
                 if both := placed & members:
                     self._read(known, kernel, scope, times, both)
                     for value in inside:
@@ -125,34 +127,34 @@ class Evaluations[K: Kernel]:
 
     def _read(self, known: "_Known", kernel: K, scope: Scope, times: float, members: Members) -> None:
         """Let ``members`` of ``kernel`` read what an operation reads that they compute at ``scope`` so many times."""
-        own, wanted = known.reads.own, self._wanted
-        for position, operand in enumerate(known.operands):
+        wanted = self._wanted
+        for position, is_own, operand, is_made in known.steps:
             child = scope
-            if not own[position]:
+            if not is_own:
                 child = self._placements[kernel].child(known.reads, position, scope)
                 counts = self._counts.setdefault(child, {})
                 # The first reads at a scope tell how often it is computed.
                 if first := members & ~_union(counts):
                     _include(counts, known.repeats[position].times(times), first)
-            if known.makers[position] is not None:
+            if is_made:
                 scopes = wanted.setdefault(operand, {}).setdefault(kernel, {})
                 scopes[child] = scopes.get(child, 0) | members
 
-    def _place(self, op: ir.Operation, kernel: K, members: Members) -> "list[_Placed]":
-        """Place ``op`` in ``members``, after all its consumers; return at which scopes, and how often it is computed.
+    def _place(self, number: int, kernel: K, members: Members) -> "list[_Placed]":
+        """Place an operation in ``members``, after all its consumers; return at which scopes, and how often it is done.
 
         A kernel's place stays as it is if it wants more of the results afterwards.
         """
-        kernels = self._placed.setdefault(op, {})
+        kernels = self._placed.setdefault(number, {})
         placed = kernels.get(kernel)
         if placed is None:
             placed = kernels[kernel] = []
         for each in placed:
             members &= ~each.members
         if members:
-            wanted = self._wanted_of(op, kernel)
+            wanted = self._wanted_of(number, kernel)
             for scopes, reading in _readers(wanted, members & _union(wanted)):
-                scope = self._placements[kernel].place(op, frozenset(scopes))
+                scope = self._placements[kernel].place(self._operations[number], frozenset(scopes))
                 counts = self._counts.setdefault(scope, {})
                 if first := reading & ~_union(counts):
                     for times, alike in self._summed(scopes, first).items():
@@ -160,9 +162,9 @@ class Evaluations[K: Kernel]:
                 placed += [_Placed(scope, times, both) for times, each in counts.items() if (both := each & reading)]
         return placed
 
-    def _wanted_of(self, op: ir.Operation, kernel: K) -> dict[Scope, Members]:
-        """Return the scopes at which members of ``kernel`` read results of ``op``."""
-        results = self._results[op]
+    def _wanted_of(self, number: int, kernel: K) -> dict[Scope, Members]:
+        """Return the scopes at which members of ``kernel`` read results of an operation."""
+        results = self._results[number]
         if len(results) == 1:
             return self._wanted[results[0]][kernel]
         wanted: dict[Scope, Members] = {}
@@ -201,9 +203,8 @@ class Evaluations[K: Kernel]:
             if not pending or total > most * size:
                 return total / size
             number = -heapq.heappop(pending)
-            op = self._operations[number]
-            scopes, known = wanted[number], self._known_of(op)
-            scope = placement.place(op, scopes)
+            scopes, known = wanted[number], self._known_of(number)
+            scope = placement.place(self._operations[number], scopes)
             if scope not in counts:
                 counts[scope] = sum([counts[each] for each in scopes])
             times = counts[scope]
@@ -226,13 +227,14 @@ class Evaluations[K: Kernel]:
                 wanted.setdefault(before, set()).add(child)
         return math.inf
 
-    def _known_of(self, op: ir.Operation) -> "_Known":
-        known = self._known.get(op)
+    def _known_of(self, number: int) -> "_Known":
+        known = self._known[number]
         if known is None:
-            reads = Reads.of(self._numbers[op], op)
+            op = self._operations[number]
+            reads = Reads.of(number, op)
             repeats = tuple([_Repeat.of(reads, position) for position in range(len(reads.accesses))])
             operands = tuple([op.operands[access.operand] for access in reads.accesses])
-            known = self._known[op] = _Known(reads, repeats, operands, tuple(map(self._makers.get, operands)))
+            known = self._known[number] = _Known(reads, repeats, operands, tuple(map(self._makers.get, operands)))
         return known
 
 
@@ -257,7 +259,7 @@ def _union[T](table: Mapping[T, Members]) -> Members:
 
 def _readers(wanted: Mapping[Scope, Members], among: Members) -> list[tuple[tuple[Scope, ...], Members]]:
     """Return the sets of members, of those ``among``, that read at the same scopes, with these."""
-    if not any(among & ~members for members in wanted.values()):
+    if len(wanted) == 1 or not any(among & ~members for members in wanted.values()):
         return [(tuple(wanted), among)]
     seen = several = 0
     for members in wanted.values():
@@ -341,6 +343,12 @@ class _Known:
     repeats: "tuple[_Repeat, ...]"
     operands: tuple[ir.Value, ...]
     makers: tuple[int | None, ...]
+
+    @cached_property
+    def steps(self) -> "tuple[tuple[int, bool, ir.Value, bool], ...]":
+        """For each access its number, whether it is at the operation's own indices, and the operand, if the block's."""
+        facts = zip(self.reads.own, self.operands, self.makers, strict=True)
+        return tuple([(number, own, operand, maker is not None) for number, (own, operand, maker) in enumerate(facts)])
 
     @cached_property
     def instructions(self) -> int:

@@ -28,6 +28,8 @@ from xgpu.errors import InvalidInput
 
 MOST_BYTES = 256 * 1024 * 1024
 """Size of a user's entries in the folder from which on those that were used least recently are removed."""
+_ROOM = 16
+"""Part of that size which is free after it, and which a process writes before it looks at the folder again."""
 _ENTRY = re.compile(r"[0-9a-f]{64}\.[0-9]+\.json")
 """The name of an entry's file: other files in the folder are somebody else's, and are left alone."""
 _TEMPORARY = re.compile(r"\.[0-9a-f]{64}\.[0-9]+\.json\.[0-9a-f]+\.tmp")
@@ -92,6 +94,8 @@ class Cache[T: Entry]:
         self.folder = folder
         self._kind = kind
         self._loaded: dict[str, T] = {}
+        # How much may be written before the folder, of many thousand files, is looked through again.
+        self._room = 0
 
     def get(self, key: str) -> T | None:
         """Return the entry of a key; None if there is none, or its file is damaged or not to be trusted."""
@@ -109,8 +113,9 @@ class Cache[T: Entry]:
         self._loaded[key] = entry
         with contextlib.suppress(OSError):
             self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            _write(self._path(key, os.geteuid()), key, asdict(entry))
-            self._prune()
+            self._room -= _write(self._path(key, os.geteuid()), key, asdict(entry))
+            if self._room < 0:
+                self._prune()
 
     def entries(self) -> list[tuple[Path, int]]:
         """Return the files of this user's entries and their sizes, the one used least recently first."""
@@ -146,12 +151,14 @@ class Cache[T: Entry]:
         for path, status in _files(self.folder, _TEMPORARY):
             if time.time() - status.st_mtime > _TEMPORARY_SECONDS:
                 _remove(path)
-        entries = self.entries()
-        excess = sum(size for _, size in entries) - MOST_BYTES
-        for path, size in entries:
-            if excess <= 0:
-                return
-            excess -= size * _remove(path)
+        entries, room = self.entries(), MOST_BYTES // _ROOM
+        left = sum(size for _, size in entries)
+        if left > MOST_BYTES:
+            for path, size in entries:
+                if left <= MOST_BYTES - room:
+                    break
+                left -= size * _remove(path)
+        self._room = min(room, MOST_BYTES - left)
 
 
 def _lock(path: Path, stack: contextlib.ExitStack) -> None:
@@ -227,7 +234,8 @@ def _decoded[T: Entry](found: Any, key: str, kind: type[T]) -> T | None:
     return entry if entry is not None and checksum == _checksum(key, asdict(entry)) else None
 
 
-def _write(path: Path, key: str, fields: Mapping[str, Any]) -> None:
+def _write(path: Path, key: str, fields: Mapping[str, Any]) -> int:
+    """Write an entry's file, and return its size."""
     text = json.dumps({**fields, "checksum": _checksum(key, fields)})
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     # Others may read it if the user's umask lets them, nobody may write to it.
@@ -239,6 +247,7 @@ def _write(path: Path, key: str, fields: Mapping[str, Any]) -> None:
     except BaseException:
         _remove(temporary)
         raise
+    return len(text)
 
 
 def default_folder() -> Path | None:

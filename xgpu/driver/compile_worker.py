@@ -15,7 +15,7 @@ from typing import Any
 from xgpu import ir
 from xgpu.device import device
 from xgpu.driver.collector import rare_collections
-from xgpu.driver.compiler import Kernel
+from xgpu.driver.kernel import Kernel
 from xgpu.errors import XgpuError
 from xgpu.options import Options
 from xgpu.passes.framework.manager import compiling_with

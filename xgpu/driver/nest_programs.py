@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
-from xgpu.driver.compiler import Kernel, Launch, Program, Times, advance, timed
+from xgpu.driver.compiler import Launch, Program
+from xgpu.driver.kernel import Kernel, Times, advance, timed
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.nests.kernel import access_of_parameter, kernels_of
 from xgpu.emit.nests.products import ProductNest

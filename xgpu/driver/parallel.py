@@ -27,7 +27,7 @@ from typing import Any
 import xgpu
 from xgpu import errors
 from xgpu.driver.cache import CachedKernel
-from xgpu.driver.compiler import Built, Kernel
+from xgpu.driver.kernel import Built, Kernel
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, XgpuError
 from xgpu.passes.framework import manager
 
@@ -107,9 +107,10 @@ def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Pr
         with contextlib.suppress(OSError):
             for _ in range(processes):
                 workers.append(_Worker())
-        # The processes start meanwhile.
-        for number, kernel in enumerate(kernels):
-            pending.put((number, kernel.name, _request(kernel, level)))
+        # The processes start meanwhile. The longest kernels are compiled first: nothing is left to do beside the last.
+        requests = [_request(kernel, level) for kernel in kernels]
+        for number in sorted(range(len(kernels)), key=lambda number: -len(requests[number])):
+            pending.put((number, kernels[number].name, requests[number]))
         for worker in workers:
             threading.Thread(target=worker.serve, args=(pending, done), daemon=True).start()
         here = functools.partial(_compile_here, kernels, level, pending)

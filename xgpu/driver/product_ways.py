@@ -7,7 +7,8 @@ from typing import Self
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects.attributes import EMITTER, PRODUCT, SCHEDULE, schedule_attribute
-from xgpu.driver.compiler import Kernel, Launch, Program, emit_program, plan_program
+from xgpu.driver.compiler import Launch, Program, emit_program, plan_program
+from xgpu.driver.kernel import Kernel
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.family_table import schedules_to_measure
 from xgpu.errors import XgpuError

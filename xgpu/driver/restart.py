@@ -10,7 +10,8 @@ from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dialects.base import Problem
 from xgpu.dialects.input_checks import input_problems
-from xgpu.driver.compiler import Kernel, Launch, Program, Times, emit_program, plan_prepared
+from xgpu.driver.compiler import Launch, Program, emit_program, plan_prepared
+from xgpu.driver.kernel import Kernel, Times
 from xgpu.driver.nest_programs import NEST_LEVELS, restart_nests
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import CompilerError, InvalidInput, did_you_mean

@@ -2,7 +2,8 @@
 
 from xgpu.device import Device
 from xgpu.dialects.input_checks import input_problems
-from xgpu.driver.compiler import Kernel, Launch, Program, Times
+from xgpu.driver.compiler import Launch, Program
+from xgpu.driver.kernel import Kernel, Times
 from xgpu.errors import CompilerError, InvalidInput
 from xgpu.frontend.signature import Source
 from xgpu.hlo.source_location import source_of

@@ -16,7 +16,8 @@ from typing import Any, Self
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.driver.cache import cache_of, key_of
-from xgpu.driver.compiler import Times, plan_program, timed
+from xgpu.driver.compiler import plan_program
+from xgpu.driver.kernel import Times, timed
 from xgpu.driver.parallel import compile_each
 from xgpu.driver.product_ways import Runnable, Way, specs_of, ways_of
 from xgpu.errors import SourceLocation, ToolError, XgpuError

@@ -22,7 +22,7 @@ from xgpu.fusion.grouping.shared_values import group_operations
 from xgpu.fusion.grouping.side_outputs import merge_side_outputs
 from xgpu.fusion.grouping.small_kernels import merge_small_kernels
 from xgpu.hlo.stablehlo_builder import empty_constant
-from xgpu.structure import attributes_of, captured, copy_operation
+from xgpu.structure import attributes_of, captured, copy_operation, terminator_of
 
 MAIN = "main"
 _LOOP = "stablehlo.while"
@@ -80,8 +80,7 @@ def _state_of_block(block: ir.Block, around: Mapping[ir.Value, ir.Value]) -> dic
     body, ``around``, as far as the results of the conditional are in it. In branches of branches XLA copies it, however
     it is written.
     """
-    *_, terminator = block.operations
-    results, owner = terminator.operation.operands, block.owner.operation
+    results, owner = terminator_of(block).operands, block.owner.operation
     wanted: Iterable[ir.Value | None] = block.arguments
     if owner.name != _LOOP:
         is_in_loop = owner.block.owner.operation.name == _LOOP

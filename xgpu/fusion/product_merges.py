@@ -1,7 +1,8 @@
 """Matrix products of one array with several: which XLA makes one of, and of which that saves time."""
 
+import itertools
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import readers
@@ -67,14 +68,18 @@ def worth_merging(
     The longest to copy are left out until that is so. What loops do not change is copied before them if copies
     ``are_hoisted``, at no cost.
     """
-    copied = {op.results[0]: _copied_bytes(op, group, shared, are_hoisted) for op in group}
-    part = list(group)
-    while len(part) > 1:
-        moved = sum(copied[op.results[0]] for op in part)
-        copying = max(target.launch_seconds, moved / _bandwidth(target)) if moved else 0.0
-        if _saved_seconds(part, shared, target) > copying:
-            return part
-        part.remove(max(part, key=lambda op: copied[op.results[0]]))
+    if len(group) < 2:
+        return []
+    merged = set(group)
+    copied = [_copied_bytes(op, merged, shared, are_hoisted) for op in group]
+    # Left out in this order from the end, of equal ones the first: sums are those of the products before each.
+    order = sorted(range(len(group) - 1, -1, -1), key=copied.__getitem__)
+    moved = list(itertools.accumulate(copied[number] for number in order))
+    saved = _saved_seconds([group[number] for number in order], shared, target)
+    for last in range(len(group) - 1, 0, -1):
+        copying = max(target.launch_seconds, moved[last] / _bandwidth(target)) if moved[last] else 0.0
+        if saved[last] > copying:
+            return [group[number] for number in sorted(order[: last + 1])]
     return []
 
 
@@ -101,7 +106,7 @@ def _is_constant(value: ir.Value) -> bool:
     return is_result_of(behind(value, *VIEWS, "stablehlo.convert"), "stablehlo.constant", "stablehlo.iota")
 
 
-def _copied_bytes(op: ir.Operation, group: Sequence[ir.Operation], shared: int, are_hoisted: bool) -> int:
+def _copied_bytes(op: ir.Operation, group: Set[ir.Operation], shared: int, are_hoisted: bool) -> int:
     """Return the bytes that kernels move only because the operand that is not shared is part of a larger one.
 
     None for one that a kernel computes, which stores it there, unless XLA reads it elsewhere as well; nor for one that
@@ -118,20 +123,22 @@ def _copied_bytes(op: ir.Operation, group: Sequence[ir.Operation], shared: int, 
     return byte_size(value) if is_stored else 0
 
 
-def _saved_seconds(products: Sequence[ir.Operation], shared: int, target: Device) -> float:
-    """Return how much longer libraries take for products one after the other than for one of them all."""
+def _saved_seconds(products: Sequence[ir.Operation], shared: int, target: Device) -> list[float]:
+    """Return how much longer libraries take for products one after the other than for one of them all.
+
+    That is for the first of them, for the first two, and so on to all.
+    """
     each = [Product(op) for op in products]
-    batch, m, n, k = each[0].batch, each[0].m, each[0].n, each[0].k
-    if shared == 0:
-        n = sum(product.n for product in each)
-    else:
-        m = sum(product.m for product in each)
+    batch, k = each[0].batch, each[0].k
+    widths = (_bytes(products[0].operands[0]), _bytes(products[0].results[0]))
 
     def seconds(m: int, n: int) -> float:
-        widths = (_bytes(products[0].operands[0]), _bytes(products[0].results[0]))
         return library_product_seconds((batch, m, n, k), *widths, target)
 
-    return sum(seconds(product.m, product.n) for product in each) - seconds(m, n)
+    apart = itertools.accumulate(seconds(product.m, product.n) for product in each)
+    sizes = itertools.accumulate(product.n if shared == 0 else product.m for product in each)
+    together = (seconds(each[0].m, size) if shared == 0 else seconds(size, each[0].n) for size in sizes)
+    return [separate - joined for separate, joined in zip(apart, together, strict=True)]
 
 
 def _bytes(value: ir.Value) -> int:

@@ -67,16 +67,7 @@ class IndexingMap:
         The dimensions are this map's, the symbols this map's and then the producer's. The ranges of the producer's
         dimensions become constraints, unless the results are always inside them.
         """
-        if len(self.results) != len(producer.dims):
-            raise ValueError(f"{len(self.results)} results do not feed {len(producer.dims)} dimensions")
-        shifted = [symbol(len(self.symbols) + i) for i in range(len(producer.symbols))]
-        constraints = list(self.constraints)
-        for result, interval in zip(self.results, producer.dims, strict=True):
-            if not interval.contains_interval(result.interval(self.dims, self.symbols)):
-                constraints.append((result, interval))
-        constraints += [(expr.substitute(self.results, shifted), interval) for expr, interval in producer.constraints]
-        results = tuple(expr.substitute(self.results, shifted) for expr in producer.results)
-        return IndexingMap(self.dims, self.symbols + producer.symbols, results, tuple(constraints))
+        return _compose(self, producer)
 
     def with_constraint(self, expr: AffineExpr, interval: Interval) -> "IndexingMap":
         """This map on the points where ``expr`` is in ``interval``."""
@@ -116,11 +107,7 @@ class IndexingMap:
 
     def with_simple_results(self) -> "IndexingMap":
         """The map with its results simply expressed; the variables keep their ranges, and the constraints stay."""
-        domain = simplify_domain(self.dims, self.symbols, self.constraints)
-        if domain is None:
-            return self
-        simplifier = Simplifier(domain.dims, domain.symbols, domain.facts())
-        return replace(self, results=tuple(simplifier.simplify(each) for each in self.results))
+        return _with_simple_results(self)
 
     def result_ranges(self) -> tuple[Interval, ...]:
         """The ranges of the results on the domain; they may be wider than they need be."""
@@ -200,3 +187,26 @@ def _simplify(indexing_map: IndexingMap) -> IndexingMap:
     simplifier = Simplifier(domain.dims, domain.symbols, domain.facts())
     results = tuple(simplifier.simplify(expr) for expr in indexing_map.results)
     return IndexingMap(domain.dims, domain.symbols, results, domain.constraints)
+
+
+@lru_cache(maxsize=1 << 12)
+def _with_simple_results(indexing_map: IndexingMap) -> IndexingMap:
+    domain = simplify_domain(indexing_map.dims, indexing_map.symbols, indexing_map.constraints)
+    if domain is None:
+        return indexing_map
+    simplifier = Simplifier(domain.dims, domain.symbols, domain.facts())
+    return replace(indexing_map, results=tuple(simplifier.simplify(each) for each in indexing_map.results))
+
+
+@lru_cache(maxsize=1 << 12)
+def _compose(outer: IndexingMap, producer: IndexingMap) -> IndexingMap:
+    if len(outer.results) != len(producer.dims):
+        raise ValueError(f"{len(outer.results)} results do not feed {len(producer.dims)} dimensions")
+    shifted = [symbol(len(outer.symbols) + i) for i in range(len(producer.symbols))]
+    constraints = list(outer.constraints)
+    for result, interval in zip(outer.results, producer.dims, strict=True):
+        if not interval.contains_interval(result.interval(outer.dims, outer.symbols)):
+            constraints.append((result, interval))
+    constraints += [(expr.substitute(outer.results, shifted), interval) for expr, interval in producer.constraints]
+    results = tuple(expr.substitute(outer.results, shifted) for expr in producer.results)
+    return IndexingMap(outer.dims, outer.symbols + producer.symbols, results, tuple(constraints))

@@ -15,7 +15,8 @@ from xgpu import ir
 from xgpu.device import Device, device
 from xgpu.dialects import attributes
 from xgpu.driver.collector import rare_collections
-from xgpu.driver.compiler import Kernel, Launch, Program, Times, advance, emit_program, plan_program, timed
+from xgpu.driver.compiler import Launch, Program, emit_program, plan_program
+from xgpu.driver.kernel import Kernel, Times, advance, timed
 from xgpu.driver.parallel import compile_kernels
 from xgpu.driver.tuning import tuned_choices
 from xgpu.dtypes import dtype_of_numpy

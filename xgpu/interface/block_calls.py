@@ -18,7 +18,7 @@ from xgpu.block_language.batching import batched
 from xgpu.block_language.program import ArrayType, BlockProgram
 from xgpu.block_language.writing import tiles_source
 from xgpu.device import DEFAULT_DEVICE, device
-from xgpu.driver.compiler import advance
+from xgpu.driver.kernel import advance
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput
 from xgpu.frontend.signature import Source

@@ -10,7 +10,8 @@ from xgpu.costs.time import seconds_to_move
 from xgpu.costs.traffic import moved_bytes
 from xgpu.device import Device
 from xgpu.dialects import attributes
-from xgpu.driver.compiler import Kernel, Launch
+from xgpu.driver.compiler import Launch
+from xgpu.driver.kernel import Kernel
 from xgpu.emit.families.parts import PartsEmitter
 from xgpu.emit.family_table import FAMILIES, emitter_of
 from xgpu.errors import InvalidInput, SourceLocation

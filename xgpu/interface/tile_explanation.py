@@ -7,7 +7,7 @@ from itertools import takewhile
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
-from xgpu.driver.compiler import Kernel, advance
+from xgpu.driver.kernel import Kernel, advance
 from xgpu.emit.families.blocks.schedule import EMITTER_NAME
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of

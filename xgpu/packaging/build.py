@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from xgpu.device import Device
-from xgpu.driver.compiler import Kernel
+from xgpu.driver.kernel import Kernel
 from xgpu.dtypes import DType
 from xgpu.errors import InvalidInput, ToolError
 from xgpu.frontend.signature import ArgumentSpec

@@ -7,7 +7,8 @@ from typing import Any
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import is_bitcast
-from xgpu.driver.compiler import Kernel, Launch
+from xgpu.driver.compiler import Launch
+from xgpu.driver.kernel import Kernel
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import Unsupported
 from xgpu.frontend.signature import ArgumentSpec

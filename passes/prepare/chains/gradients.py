@@ -1,7 +1,7 @@
 """The chains of a gradient of attention, for rows and for keys, from what attention then stores of each row."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,9 +13,9 @@ from xgpu.dialects.chain import returned
 from xgpu.emit.families.attention.sums_schedule import sums_problem
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.indexing.access import shape_of
-from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved
+from xgpu.passes.prepare.chains.parts import Parts, Taken, last_moved
 from xgpu.passes.prepare.chains.row_sums import reciprocal, row_sum
-from xgpu.structure import copy_operation, defining_op, dtype_of, producer, users_of
+from xgpu.structure import copy_operation, defining_op, dtype_of, in_order, producer, users_of
 
 _LATE = "expected operands of a gradient before what reads it"
 
@@ -106,15 +106,13 @@ class GradientChains:
 
     def _inner(self, chain: ChainedSums) -> frozenset[ir.Operation]:
         """Return the operations from the products of arrays to the results, without those on rows."""
-        made = {each.result for each in chain.products}
-        found = {each.op for each in chain.products}
         ends = {each.sums.product for each in chain.sums}
-        for op in self._operations:
-            is_other = op in self._reductions or (op.name == DOT and op not in ends)
-            if not is_other and any(value in made for value in op.operands):
-                made.update(op.results)
-                found.add(op)
-        return frozenset(found)
+        begin = {each.op for each in chain.products}
+
+        def is_inner(op: ir.Operation) -> bool:
+            return op not in self._reductions and (op.name != DOT or op in ends)
+
+        return frozenset(begin | self._computed_from([each.result for each in chain.products], is_inner))
 
     @cached_property
     def _reductions(self) -> set[ir.Operation]:
@@ -128,23 +126,37 @@ class GradientChains:
         return value in self._depending and math.prod(shape_of(value)) <= size
 
     @cached_property
-    def _operations(self) -> list[ir.Operation]:
-        return [op.operation for op in self.end.block.operations]
-
-    @cached_property
     def _depending(self) -> set[ir.Value]:
         """The values computed from values of rows, but not from attention's result, which its chain returns."""
-        others = [op for op in self._operations if op != self.gradient.attention.second]
-        return {value for op in depending(others, self._made) for value in op.results}
+        second = self.gradient.attention.second
+        values = [value for each in self._made for value in producer(each).results]
+        found = self._computed_from(values, lambda op: op != second)
+        return {*values, *(value for op in found for value in op.results)}
+
+    def _computed_from(self, values: Sequence[ir.Value], takes: Callable[[ir.Operation], bool]) -> set[ir.Operation]:
+        """Return the operations of the block that compute from values, through others of these that it ``takes``.
+
+        Those after the gradient are left out: a training step has all of its layers in one block.
+        """
+        found, pending = set[ir.Operation](), list(values)
+        while pending:
+            for user in users_of(pending.pop()):
+                is_inside = user.block == self.end.block and not self._last.is_before_in_block(user)
+                if is_inside and user not in found and takes(user):
+                    found.add(user)
+                    pending += user.results
+        return found
 
     @cached_property
-    def _order(self) -> dict[ir.Operation, int]:
-        return {op: number for number, op in enumerate(self._operations)}
+    def _last(self) -> ir.Operation:
+        """The last operation of the block that makes a result of the gradient."""
+        results = (last_moved(end.results[0]) for end in self.gradient.ends)
+        return in_order([_in_block(producer(result), self.end.block) or self.end for result in results])[-1]
 
     def _is_before(self, value: ir.Value) -> bool:
-        """Whether a value is known where the chains are; what was made for them is not among the operations."""
+        """Whether a value is known where the chains are."""
         op = defining_op(value)
-        return op is None or self._order.get(op, -1) < self._order[self.end]
+        return op is None or op.block != self.end.block or op.is_before_in_block(self.end)
 
     def _reciprocal(self, value: ir.Value) -> ir.Value:
         if value not in self._reciprocals:
@@ -166,15 +178,17 @@ class GradientChains:
 def first_user(gradient: Gradient) -> ir.Operation | None:
     """Return the first operation of attention's block that reads, or has in it what reads, a gradient's result."""
     block = gradient.attention.second.block
-    order = {op.operation: number for number, op in enumerate(block.operations)}
-    found = []
-    for end in gradient.ends:
-        for user in users_of(last_moved(end.results[0])):
-            op = user
-            while op not in order:
-                parent = op.parent
-                if parent is None:
-                    return None
-                op = parent.operation
-            found.append(op)
-    return min(found, key=order.__getitem__, default=None)
+    users = [user for end in gradient.ends for user in users_of(last_moved(end.results[0]))]
+    found = [_in_block(user, block) for user in users]
+    known = [op for op in found if op is not None]
+    return in_order(known)[0] if known and len(known) == len(found) else None
+
+
+def _in_block(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
+    """Return the operation of a block that an operation is, or is inside of; None if it is in another function."""
+    while op.block != block:
+        parent = op.parent
+        if parent is None or parent.parent is None:
+            return None
+        op = parent.operation
+    return op

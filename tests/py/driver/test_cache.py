@@ -193,6 +193,27 @@ def test_the_least_recently_used_are_removed(folder: Path, monkeypatch: pytest.M
     assert sorted(folder.iterdir()) == sorted(others)
 
 
+def test_the_folder_is_not_looked_through_for_each_entry(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder may have many thousand entries, and a program many kernels."""
+    looked = 0
+    entries = Cache.entries
+
+    def counting(kept: Cache[CachedKernel]) -> list[tuple[Path, int]]:
+        nonlocal looked
+        looked += 1
+        return entries(kept)
+
+    monkeypatch.setattr(Cache, "entries", counting)
+    monkeypatch.setattr(cache, "MOST_BYTES", 64_000)
+    kernels, sizes = Cache(folder, CachedKernel), []
+    for number in range(200):
+        kernels.put(f"{number:064}", CachedKernel("x" * 900, number))
+        sizes.append(sum(size for _, size in entries(kernels)))
+    assert 1 < looked < 100
+    assert max(sizes) <= 64_000 + sizes[0]
+    assert sizes[-1] > 50_000
+
+
 def test_threads_and_processes_may_share_a_folder(folder: Path) -> None:
     code = "import xgpu; print(len(xgpu.compile(lambda x: x * 2 + 1, 'f32[1000]').kernels[0].ptx))"
     with ThreadPoolExecutor(3) as pool:

@@ -16,7 +16,7 @@ import pytest
 
 import xgpu
 from xgpu.driver import parallel
-from xgpu.driver.compiler import Kernel
+from xgpu.driver.kernel import Kernel
 from xgpu.driver.parallel import compile_each, compile_kernels
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, Unsupported
 
@@ -124,6 +124,33 @@ def test_this_process_compiles_while_others_start(jobs, monkeypatch):
     compiled_here = [kernel for kernel in program.kernels if kernel.built is None]
     assert len(compiled_here) >= 5
     assert all("compiled" in vars(kernel) for kernel in program.kernels), "to PTX, here too"
+
+
+def test_the_longest_kernels_are_compiled_first(jobs, monkeypatch):
+    def growing(x):
+        for number in range(1, 14):
+            for _ in range(number):
+                x = jnp.sin(x) * x
+            x = jnp.sort(x)
+        return x
+
+    def no_process():
+        raise OSError
+
+    compile_here, order = parallel._compile_here, []
+
+    def noted(*given):
+        done = compile_here(*given)
+        order.extend(done[:1] if done else ())
+        return done
+
+    jobs(2)
+    monkeypatch.setattr(parallel, "_Worker", no_process)
+    monkeypatch.setattr(parallel, "_compile_here", noted)
+    kernels = xgpu.compile(growing, "f32[64]").kernels
+    lines = [str(kernels[number].module("emitted")).count("\n") for number in order]
+    assert len(order) == len(kernels) == 13
+    assert lines == sorted(lines, reverse=True)
 
 
 def test_few_kernels_that_take_long(jobs, request):

@@ -3,7 +3,7 @@
 import pytest
 
 import xgpu
-from xgpu.driver.compiler import Kernel
+from xgpu.driver.kernel import Kernel
 from xgpu.structure import walk
 from xgpu.tools.programs.fused import pad_slice_chain
 

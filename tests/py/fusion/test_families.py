@@ -16,6 +16,7 @@ from xgpu.emit.families.loop import LOOPS, LoopEmitter
 from xgpu.emit.family import Family
 from xgpu.emit.family_table import FAMILIES
 from xgpu.frontend import load_source
+from xgpu.fusion.grouping.block_facts import BlockFacts
 from xgpu.fusion.grouping.decisions import Verdict
 from xgpu.fusion.grouping.families import Candidate, Families, Match
 from xgpu.fusion.grouping.grouper import group_block
@@ -109,7 +110,7 @@ def test_groupings_do_not_change() -> None:
     (main,) = prepared.body.operations
     *operations, terminator = (op.operation for op in main.entry_block.operations)
     families = Families(FAMILIES.values())
-    before = group_block(operations, list(terminator.operands), families, False, {})
+    before = group_block(BlockFacts(operations, list(terminator.operands), families), False, {})
     (exponential,) = (op.results[0] for op in operations if op.name == "stablehlo.exponential")
     after = before.storing({exponential: (0, Reason("asked for"))}, families)
     assert not before.is_stored(exponential)

@@ -1,5 +1,6 @@
 """The work of planning: a bounded number of steps for each operation, however long chains of producers are."""
 
+import sys
 from collections import Counter
 
 import jax
@@ -11,7 +12,9 @@ from xgpu.costs.evaluations import Evaluations
 from xgpu.costs.recomputation import Costs
 from xgpu.driver.compiler import plan_program
 from xgpu.frontend.load import load_source
-from xgpu.fusion import memory_reads
+from xgpu.fusion import memory_reads, product_merges
+from xgpu.fusion.grouping import shared_values, small_kernels
+from xgpu.fusion.grouping.families import Families
 
 
 def _residuals(layers: int):
@@ -116,7 +119,59 @@ def _mixes(lanes: int, rounds: int):
     return function, (f"u32[65536,{lanes}]",)
 
 
+def _attention(layers: int):
+    """Layers of attention and their gradients, which are chains of products."""
+
+    def function(x, weights):
+        for _ in range(layers):
+            q, k, v = (jnp.dot(x, each).reshape(2, 512, 4, 64) for each in weights)
+            scores = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(jnp.float32) / 8)
+            x = x + jnp.einsum("bhqk,bkhd->bqhd", scores.astype(x.dtype), v).reshape(x.shape)
+        return jnp.sum(x.astype(jnp.float32))
+
+    given = jax.ShapeDtypeStruct((2, 512, 256), "bfloat16"), [jax.ShapeDtypeStruct((256, 256), "bfloat16")] * 3
+    return jax.grad(function, (0, 1)), given
+
+
+def _scatters(arrays: int):
+    """Scatters of which all add what is computed from one value in many operations, each to an array of its own."""
+
+    def function(xs, indices, value):
+        for _ in range(2 * arrays):
+            value = jnp.sin(value) * value
+        return [x.at[indices + i].add(value * i) for i, x in enumerate(xs)]
+
+    given = [jax.ShapeDtypeStruct((4096,), "float32")] * arrays
+    return function, (given, jax.ShapeDtypeStruct((128,), "int32"), jax.ShapeDtypeStruct((128,), "float32"))
+
+
+def _states(arrays: int):
+    """A loop that updates a slice of one of its arrays, and computes all others."""
+
+    def function(xs, y, u):
+        def body(i, state):
+            xs, y = state
+            return [jnp.sin(x) * i for x in xs], jax.lax.dynamic_update_slice(y, u, (i * i,))
+
+        return jax.lax.fori_loop(0, 10, body, (xs, y))
+
+    given = [jax.ShapeDtypeStruct((100 + i,), "float32") for i in range(arrays)]
+    return function, (given, jax.ShapeDtypeStruct((4096,), "float32"), jax.ShapeDtypeStruct((8,), "float32"))
+
+
+def _products(count: int):
+    """Products of one array with several, which would take as long to copy into one as to multiply."""
+
+    def function(x, weights):
+        return [x @ w for w in weights]
+
+    given = [jax.ShapeDtypeStruct((4096, 2048), "bfloat16")] * count
+    return function, (jax.ShapeDtypeStruct((64, 4096), "bfloat16"), given)
+
+
 PROGRAMS = {
+    "scatters": (_scatters, 64),
+    "attention": (_attention, 4),
     "layers": (lambda layers: (_residuals(layers), ("f32[512,256]", "bf16[256,256]")), 8),
     "norms": (_norms, 100),
     "row programs": (_row_programs, 32),
@@ -144,6 +199,47 @@ def test_kernels_that_compute_a_value_are_counted_together(monkeypatch, lanes):
     assert 0 < counted["needs"] <= 2 * counted["values"]
 
 
+def test_operations_are_asked_once_whether_they_are_heroes(monkeypatch):
+    """However often the values are grouped: which kernel computes attention takes long to find out."""
+    asked, groupings = Counter[str](), Counter[str]()
+    kind_of, group_block = Families.kind_of, shared_values.group_block
+
+    def counting(*arguments):
+        asked["operations"] += 1
+        return kind_of(*arguments)
+
+    def grouping(*arguments):
+        groupings["groupings"] += 1
+        return group_block(*arguments)
+
+    monkeypatch.setattr(Families, "kind_of", counting)
+    monkeypatch.setattr(shared_values, "group_block", grouping)
+    source = load_source(*_mixes(8, 8))
+    plan_program(source.module)
+    assert groupings["groupings"] > 1
+    assert 0 < asked["operations"] <= str(source.module).count("stablehlo.")
+
+
+def test_what_was_chosen_is_expected_for_the_next_groups(monkeypatch):
+    """Then fewer rounds show that nothing changes any more: 16 of these six groupings without it, and the same plan."""
+    rounds = list[int]()
+    group_block, choose = shared_values.group_block, shared_values._Round.choose
+
+    def grouping(*arguments):
+        rounds.append(0)
+        return group_block(*arguments)
+
+    def counting(*arguments):
+        rounds[-1] += 1
+        return choose(*arguments)
+
+    monkeypatch.setattr(shared_values, "group_block", grouping)
+    monkeypatch.setattr(shared_values._Round, "choose", counting)
+    plan_program(load_source(*_mixes(32, 8)).module)
+    assert len(rounds) == 6
+    assert sum(rounds) < 16
+
+
 def _calls(function, arguments) -> int:
     return calls_to_plan(load_source(function, arguments))
 
@@ -154,3 +250,46 @@ def test_planning_takes_linear_time(program, size):
     plan_program(load_source(*program(size)).module)
     single, double = _calls(*program(size)), _calls(*program(2 * size))
     assert double <= 2.25 * single
+
+
+def test_products_of_one_array_are_timed_once_each(monkeypatch):
+    timed = Counter[str]()
+    seconds = product_merges.library_product_seconds
+
+    def counting(*arguments):
+        timed["products"] += 1
+        return seconds(*arguments)
+
+    monkeypatch.setattr(product_merges, "library_product_seconds", counting)
+    counts = []
+    for size in (16, 32):
+        timed.clear()
+        plan_program(load_source(*_products(size)).module)
+        counts.append(timed["products"])
+    assert 0 < counts[1] <= 2.25 * counts[0]
+
+
+def test_kernels_that_may_share_a_launch_are_not_compared_with_each_other(monkeypatch):
+    calls = Counter[str]()
+    without_conflicts = small_kernels._without_conflicts
+
+    def counting(kernels, *arguments):
+        calls["kernels"] += len(kernels)
+
+        def count(frame, event, argument):
+            calls["calls"] += event == "call"
+
+        sys.setprofile(count)
+        try:
+            return without_conflicts(kernels, *arguments)
+        finally:
+            sys.setprofile(None)
+
+    monkeypatch.setattr(small_kernels, "_without_conflicts", counting)
+    found = []
+    for size in (64, 128):
+        calls.clear()
+        plan_program(load_source(*_states(size)).module)
+        assert calls["kernels"] > size
+        found.append(calls["calls"])
+    assert 0 < found[1] <= 2.25 * found[0]

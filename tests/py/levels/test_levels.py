@@ -5,7 +5,7 @@ import pytest
 import xgpu
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, device
-from xgpu.driver.compiler import TEXTS, Kernel
+from xgpu.driver.kernel import TEXTS, Kernel
 from xgpu.errors import InvalidInput
 from xgpu.levels import pipeline
 from xgpu.levels.level_graph import Edge, Level, LevelGraph

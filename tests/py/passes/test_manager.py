@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from xgpu import ir
-from xgpu.driver.compiler import advance
+from xgpu.driver.kernel import advance
 from xgpu.errors import CompilerError, InvalidInput
 from xgpu.passes.framework import manager
 from xgpu.passes.framework.base import BlockRewrite, ModuleRewrite, OperationRewrite, Pass

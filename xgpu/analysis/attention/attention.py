@@ -7,7 +7,7 @@ indexing map, and both reductions of the softmax must be of the very elements th
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from xgpu import ir
@@ -397,6 +397,7 @@ def is_wide(value: ir.Value) -> bool:
     return dtype.is_float and dtype.bits >= 16
 
 
+@lru_cache(maxsize=1 << 12)
 def then(map_: IndexingMap, access: IndexingMap) -> IndexingMap:
     """Return a map, then that of a read: indices of one array are always indices of the other."""
     return replace(map_.compose(access), constraints=()).with_simple_results()

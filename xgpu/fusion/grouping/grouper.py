@@ -5,14 +5,13 @@ by each consumer. One pass over the program, in program order.
 """
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts, bitcasts_behind, is_bitcast
 from xgpu.analysis.heroes import Form, follow, is_packed
-from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place, updated_operands
+from xgpu.analysis.in_place import UPDATE_SLICE, updated_operands
 from xgpu.analysis.root_indices import MOST_ROOTS
 from xgpu.analysis.transposes import moves_rows, transpose_of
 from xgpu.fusion.fallback import (
@@ -21,12 +20,13 @@ from xgpu.fusion.fallback import (
     FOLDED,
     PRODUCT,
     VIEWS,
-    fallback_reason,
     is_address_for,
     is_cast_for,
 )
-from xgpu.fusion.grouping.families import Families, Kind
+from xgpu.fusion.grouping.block_facts import BlockFacts
+from xgpu.fusion.grouping.families import Kind
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping, Levels
+from xgpu.fusion.grouping.reach import Reach
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import arrays_read
 from xgpu.fusion.widened_operands import widening
@@ -50,20 +50,14 @@ _SPREAD = Reason(
 """The reason to store a number that is broadcast."""
 
 
-def group_block(
-    operations: Sequence[ir.Operation],
-    results: Sequence[ir.Value],
-    families: Families,
-    scalars_fall_back: bool,
-    awaited: Mapping[ir.Value, Reason],
-) -> Grouping:
-    """Return the groups of a block of ``operations``, which are without the terminator, for kernels of ``families``.
+def group_block(facts: BlockFacts, scalars_fall_back: bool, awaited: Mapping[ir.Value, Reason]) -> Grouping:
+    """Return the groups of a block.
 
-    ``results`` are stored, unless they are given or bitcasts of what is stored. ``scalars_fall_back`` lets those that
+    Its results are stored, unless they are given or bitcasts of what is stored. ``scalars_fall_back`` lets those that
     depend on scalars alone, such as a loop's counter, fall back to XLA. ``awaited`` are values that are stored in any
     case, with the reason; all kernels that need one run after the kernel that stores it.
     """
-    return _Grouper(operations, results, families).run(scalars_fall_back, awaited)
+    return _Grouper(facts).run(scalars_fall_back, awaited)
 
 
 @dataclass(eq=False)
@@ -85,30 +79,33 @@ class _Begun:
 class _Grouper:
     """The groups of a block as far as its operations are placed."""
 
-    def __init__(self, operations: Sequence[ir.Operation], results: Sequence[ir.Value], families: Families):
-        self._operations, self._results, self._families = operations, results, families
+    def __init__(self, facts: BlockFacts):
+        self._facts = facts
         self._groups: list[_Begun] = []
         self._latest: dict[tuple[Kind, int], _Begun] = {}
         self._open: dict[ir.Value, _Begun] = {}
         self._levels: dict[ir.Value, int] = {}
         self._stored: dict[ir.Value, int] = {}
-        self._known = Levels({value for op in operations for value in op.results}, self._levels, self._stored)
+        self._known = Levels(facts.made, self._levels, self._stored)
         self._why: dict[ir.Value, Reason] = {}
-        self._kept = _kept(operations, results)
         self._fallbacks: dict[ir.Operation, int] = {}
-        self._order = {op: number for number, op in enumerate(operations)}
         self._views: dict[ir.Value, ir.Value] = {}
+        self._reach = Reach(self._known, self._views)
 
     def run(self, scalars_fall_back: bool, awaited: Mapping[ir.Value, Reason]) -> Grouping:
         """Place all operations, then see to the results."""
-        for op in self._operations:
-            self._place(op)
+        facts = self._facts
+        for op, falls_back, kind in zip(facts.operations, facts.fall_back, facts.kinds, strict=True):
+            if falls_back:
+                self._fall_back(op)
+            else:
+                self._place(op, kind)
             if awaited:
                 for made in op.results:
                     if made in awaited:
                         self._store(made, awaited[made])
-        taken = set(self._results)
-        for value in self._results:
+        taken = set(facts.results)
+        for value in facts.results:
             if self._known.is_given(value) or self._show(value, taken):
                 continue
             if scalars_fall_back and (scalars := self._scalars_of(value)) is not None:
@@ -120,13 +117,14 @@ class _Grouper:
 
     def _grouping(self, awaited: Set[ir.Value]) -> Grouping:
         fallbacks = sorted(
-            ((level, op) for op, level in self._fallbacks.items()), key=lambda each: (each[0], self._order[each[1]])
+            ((level, op) for op, level in self._fallbacks.items()),
+            key=lambda each: (each[0], self._facts.order[each[1]]),
         )
         return Grouping(
             self._known.made,
             self._levels,
             self._stored,
-            tuple(self._results),
+            tuple(self._facts.results),
             tuple(
                 Group(each.kind, each.level, tuple(each.heroes), tuple(each.roots), each.forms) for each in self._groups
             ),
@@ -135,11 +133,8 @@ class _Grouper:
             awaited,
         )
 
-    def _place(self, op: ir.Operation) -> None:
-        if fallback_reason(op) is not None:
-            self._fall_back(op)
-            return
-        kind = self._families.kind_of(op)
+    def _place(self, op: ir.Operation, kind: Kind | None) -> None:
+        """Place an operation that kernels can compute, a hero of ``kind`` if that is one."""
         if kind is not None and kind.family.updates_in_place and not self._can_update(op):
             kind = None
         if kind is not None and kind.family.updates_in_place:
@@ -222,7 +217,7 @@ class _Grouper:
                 views += scalars
             else:
                 self._store(each, Reason("its reader {} is left to XLA", (reader,)))
-        for op in sorted(dict.fromkeys(views), key=lambda each: self._order[each]):
+        for op in sorted(dict.fromkeys(views), key=lambda each: self._facts.order[each]):
             self._fall_back_too(op)
 
     def _is_free(self, op: ir.Operation, reader: str) -> bool:
@@ -262,7 +257,7 @@ class _Grouper:
                 return None
             found.add(op)
             pending += op.operands
-        return sorted(found, key=lambda op: self._order[op])
+        return sorted(found, key=lambda op: self._facts.order[op])
 
     def _can_update(self, op: ir.Operation) -> bool:
         """Whether ``op`` can update its array here: its last reader, as what is not updated in place is a copy.
@@ -272,7 +267,7 @@ class _Grouper:
         if op.name != UPDATE_SLICE:
             return True
         array = behind_bitcasts(op.operands[0])
-        return op.results[0] in self._kept and self._kept[array] == 1 and self._is_in_memory(array)
+        return op.results[0] in self._facts.kept and self._facts.kept[array] == 1 and self._is_in_memory(array)
 
     def _is_in_memory(self, value: ir.Value) -> bool:
         """Whether ``value`` is given, or stored by an operation placed before."""
@@ -299,6 +294,7 @@ class _Grouper:
             self._fall_back_too(op)
         self._stored[value] = self._known.level(value) - 1
         self._views[value] = array
+        self._reach.changed(value)
 
     def _update_in_place(self, op: ir.Operation, kind: Kind) -> None:
         """Compute ``op`` in the memory of the array that it updates, which its kernel reads for nothing else."""
@@ -309,13 +305,14 @@ class _Grouper:
         for operand in dict.fromkeys(op.operands):
             if operand in self._open:
                 self._store_behind_bitcasts(operand, _read_elsewhere(op))
-            elif not self._known.is_given(operand) and self._reads(operand, targets, level):
+            elif not self._known.is_given(operand) and self._reach.reads(op, operand, targets, level):
                 self._store(operand, _BEFORE_UPDATE)
         level = max(self._known.level(operand) for operand in op.operands)
         group = self._group(kind, level)
-        if any(self._interfere(op, hero, level) for hero in group.heroes):
+        if self._reach.interferes(op, group):
             group = self._begin(kind, level)
         group.heroes.append(op)
+        self._reach.add(op, group)
         for value in op.results:
             group.roots.append(value)
             self._why[value] = _UPDATED
@@ -344,25 +341,6 @@ class _Grouper:
             if is_used(value):
                 group.roots.append(value)
                 self._why[value] = _OF_LOOP
-
-    def _interfere(self, op: ir.Operation, other: ir.Operation, level: int) -> bool:
-        """Whether one of two operations updates memory that the other updates or reads, in a kernel of ``level``."""
-        pairs = ((op, updated_operands(other)), (other, updated_operands(op)))
-        return any(self._reads(operand, targets, level) for each, targets in pairs for operand in each.operands)
-
-    def _reads(self, value: ir.Value, targets: Sequence[ir.Value], level: int) -> bool:
-        """Whether a kernel of ``level`` that computes ``value`` reads the memory of one of ``targets``."""
-        updated = {self._views.get(target, target) for target in targets}
-        pending, seen = [value], {value}
-        while pending:
-            value = pending.pop()
-            if self._views.get(value, value) in updated:
-                return True
-            if not self._known.stored_before(value, level):
-                operands = set(producer(value).operands) - seen
-                seen |= operands
-                pending += operands
-        return False
 
     def _join(self, op: ir.Operation) -> bool:
         """Add ``op`` to the epilogue of the latest group that it depends on; tell whether that was possible."""
@@ -446,10 +424,11 @@ class _Grouper:
         self._why[value] = why
         group = self._open.get(value)
         if group is None:
-            group = self._group(self._families.loop_over(value), self._known.level(value))
+            group = self._group(self._facts.families.loop_over(value), self._known.level(value))
         group.roots.append(value)
         self._stored[value] = group.level
         self._levels[value] = group.level + 1
+        self._reach.changed(value)
 
     def _group(self, kind: Kind, level: int) -> _Begun:
         """Return the group for another hero or root of this kind and level."""
@@ -471,15 +450,3 @@ def _breaks_rows(op: ir.Operation) -> bool:
     transpose = transpose_of(op) if op.name == "stablehlo.transpose" else None
     bits = dtype_of(op.results[0]).storage_bits
     return transpose is not None and not moves_rows(transpose, bits)
-
-
-def _kept(operations: Sequence[ir.Operation], results: Sequence[ir.Value]) -> Counter[ir.Value]:
-    """Count, for each array in memory at the end, or updated in place, the operations that update it.
-
-    An array and its bitcasts count as one.
-    """
-    kept = Counter(dict.fromkeys(map(behind_bitcasts, results), 0))
-    for op in reversed(operations):
-        if (op.name != UPDATE_SLICE or op.results[0] in kept) and can_update_in_place(op):
-            kept.update(map(behind_bitcasts, updated_operands(op)))
-    return kept

@@ -14,6 +14,7 @@ time exponential in their length.
 
 import math
 from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple, Self
 
 from xgpu import ir
 from xgpu.costs.evaluations import ONLY, Evaluations, Members, Need
@@ -23,6 +24,7 @@ from xgpu.costs.values import byte_size, elements
 from xgpu.device import Device
 from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping import decisions
+from xgpu.fusion.grouping.block_facts import BlockFacts
 from xgpu.fusion.grouping.decisions import Decision, Verdict
 from xgpu.fusion.grouping.families import Families, Kind
 from xgpu.fusion.grouping.grouper import group_block
@@ -65,14 +67,18 @@ def group_operations(
     """Return the groups of a block, with all values stored that are cheaper to store on ``target``, and the decisions.
 
     ``operations`` are those of the block but for its terminator, ``results`` those that are stored in any case.
-    ``families`` and ``scalars_fall_back`` are passed on to `group_block`.
+    ``families`` are those of the kernels that there may be; ``scalars_fall_back`` is passed on to `group_block`.
     """
+    facts = BlockFacts(operations, results, families)
     costs, evaluations = Costs(), Evaluations[Group](operations)
-    reads = {op: list(dict.fromkeys((*op.operands, *captured(op)))) for op in operations}
+    steps = [_Step.of(op) for op in operations]
     awaited: dict[ir.Value, Reason] = {}
+    choice: _Choice = {}
     for _ in range(_GROUPINGS):
-        grouping = group_block(operations, results, families, scalars_fall_back, awaited)
-        choice, more, why = _choose(reads, grouping, families, costs, evaluations, target)
+        grouping = group_block(facts, scalars_fall_back, awaited)
+        # What was chosen for the groups before is nearly what will be for these.
+        expected = {value: level for value, level in choice.items() if not grouping.is_stored(value)}
+        choice, more, why = _choose(steps, grouping, families, costs, evaluations, target, expected)
         if not more:
             break
         awaited |= {value: why[value].reason for value in more}
@@ -82,25 +88,52 @@ def group_operations(
     return grouping, [*decisions.stored(grouping.why_stored), *recomputed]
 
 
+class _Step(NamedTuple):
+    """An operation, and what rounds ask of each: its results, the elements of one, and the values that it reads.
+
+    ``may_be_stored``: whether there is one result, for which kernels do something, and more than to widen elements.
+    """
+
+    op: ir.Operation
+    results: tuple[ir.Value, ...]
+    size: int
+    reads: tuple[ir.Value, ...]
+    may_be_stored: bool
+
+    @classmethod
+    def of(cls, op: ir.Operation) -> Self:
+        """Look at an operation."""
+        results = tuple(op.results)
+        size = elements(results[0]) if len(results) == 1 else 0
+        reads = tuple(dict.fromkeys((*op.operands, *captured(op))))
+        may_be_stored = len(results) == 1 and size > 0 and op.name not in VIEWS and not _only_widens(op)
+        return cls(op, results, size, reads, may_be_stored)
+
+
 def _choose(
-    reads: Mapping[ir.Operation, Sequence[ir.Value]],
+    steps: Sequence[_Step],
     grouping: Grouping,
     families: Families,
     costs: Costs,
     evaluations: Evaluations[Group],
     target: Device,
+    choice: _Choice,
 ) -> tuple[_Choice, Set[ir.Value], dict[ir.Value, Decision]]:
-    """Return the values to store at their first kernel's level, those that kernels are to wait for, and decisions."""
-    given = (operand for operands in reads.values() for operand in operands if grouping.is_given(operand))
+    """Return the values to store at their first kernel's level, those that kernels are to wait for, and decisions.
+
+    ``choice`` has those that are expected to be stored.
+    """
+    given = (operand for step in steps for operand in step.reads if grouping.is_given(operand))
+    # The last ones first, with whether their results may be stored for several kernels.
+    backwards = [(step, step.may_be_stored and not grouping.falls_back(step.op)) for step in reversed(steps)]
     stored_at = {**dict.fromkeys(given, -1), **grouping.stored_at}
-    choice: _Choice = {}
     awaited: Set[ir.Value] = set()
     for stores_moves in (False, True):
         for _ in range(_ROUNDS):
             before = choice, awaited
             known = stored_at | choice | dict.fromkeys(awaited, -1)
             this = _Round(grouping, families, costs, evaluations, target, known, stores_moves)
-            choice, awaited = this.choose(reads)
+            choice, awaited = this.choose(backwards)
             if (choice, awaited) == before:
                 break
         if awaited or not this.has_moves:
@@ -146,39 +179,45 @@ class _Round:
         self.decisions: dict[ir.Value, Decision] = {}
         self.has_moves = False
 
-    def choose(self, reads: Mapping[ir.Operation, Sequence[ir.Value]]) -> tuple[_Choice, Set[ir.Value]]:
-        """Return the values to store, last ones first, and those to wait for; ``reads`` has all operations in order."""
+    def choose(self, steps: Sequence[tuple[_Step, bool]]) -> tuple[_Choice, Set[ir.Value]]:
+        """Return the values to store, last ones first, and those to wait for.
+
+        ``steps`` has all operations, the last one first, each with whether that is to be decided on its result.
+        """
         grouping, evaluations = self._grouping, self._evaluations
         evaluations.start()
         for group in grouping.groups:
             kernel, member = (group, ONLY) if group.heroes else self._loop(group)
             for root in group.roots:
                 evaluations.want(root, kernel, member)
-        for op in reversed(list(reads)):
-            is_candidate = len(op.results) == 1 and op.name not in VIEWS and not grouping.falls_back(op)
-            is_candidate &= not _only_widens(op)
+        for step, is_candidate in steps:
             computing: dict[Group, Members] = {}
-            for value in op.results:
+            for value in step.results:
                 needed: _Needed = evaluations.of(value)
-                if needed and is_candidate and elements(value):
-                    needed = self._consider(value, needed)
-                stored = self._choice.get(value)
+                if needed and is_candidate:
+                    needed = self._consider(value, step.size, needed)
+                before = grouping.stored_at.get(value), self._choice.get(value)
                 for group, members, *_ in needed:
-                    if not grouping.stored_before(value, group.level) and (stored is None or group.level <= stored):
+                    if _computes(group.level, *before):
                         computing[group] = computing.get(group, 0) | members
-            evaluations.compute(op, computing)
-            most = min((self._most[value] for value in op.results if value in self._most), default=math.inf)
-            if most < math.inf:
-                for operand in reads[op]:
-                    # What is stored was loaded, however many instructions it takes itself.
-                    if operand not in self._stored_at:
-                        self._most[operand] = min(most, self._most.get(operand, math.inf))
+            if computing:
+                evaluations.compute(step.op, computing)
+            self._bound_operands(step)
         return self._choice, self._awaited
 
-    def _consider(self, value: ir.Value, needed: _Needed) -> _Needed:
-        """Decide on ``value``, which each kernel of ``needed`` computes so many times, and store it if that is cheaper.
+    def _bound_operands(self, step: _Step) -> None:
+        """Note that what a value is computed from takes no more instructions than the value does."""
+        most = min([self._most[value] for value in step.results if value in self._most], default=math.inf)
+        if most < math.inf:
+            for operand in step.reads:
+                # What is stored was loaded, however many instructions it takes itself.
+                if operand not in self._stored_at:
+                    self._most[operand] = min(most, self._most.get(operand, math.inf))
 
-        Returns the kernels that compute it after the decision.
+    def _consider(self, value: ir.Value, size: int, needed: _Needed) -> _Needed:
+        """Decide on ``value``, of ``size`` elements, of which each kernel of ``needed`` computes so many.
+
+        It is stored if that is cheaper. Returns the kernels that compute it after the decision.
         """
         own, level = self._grouping.made_with_hero(value), self._made_at(value)
         if self._grouping.is_stored(value):
@@ -187,7 +226,6 @@ class _Round:
             needed = [each for each in needed if each.kernel.level <= level]
         # The kernels of a hero's group do not wait for each other.
         can_wait = any(each.kernel is not own for each in needed)
-        size = elements(value)
         is_repeated = _evaluations(needed) > size
         if is_repeated and can_wait and self._decide(self._waiting_for(value, needed)):
             self._awaited.add(value)
@@ -313,6 +351,11 @@ def _only_widens(op: ir.Operation) -> bool:
     if op.name != "stablehlo.convert":
         return False
     return byte_size(op.operands[0], 1) < byte_size(op.results[0], 1)
+
+
+def _computes(level: int, stored_at: int | None, chosen_at: int | None) -> bool:
+    """Whether a kernel of ``level`` computes a value, which no lower one stores, or the first that is chosen to."""
+    return (stored_at is None or stored_at >= level) and (chosen_at is None or level <= chosen_at)
 
 
 def _kernels(needed: _Needed) -> int:

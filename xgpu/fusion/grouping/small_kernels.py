@@ -5,7 +5,7 @@ nothing of each other, so one launch can have blocks for all of them. (XLA's GPU
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from xgpu import ir
@@ -83,15 +83,15 @@ def _without_conflicts(
     """
     if not any(kernel.kind.family.updates_in_place for kernel in kernels):
         return [list(kernels)]
-    memory = {kernel: _Memory.of(kernel, grouping, state) for kernel in kernels}
-    found: list[list[Group]] = []
+    found: list[_Independent] = []
     for kernel in kernels:
-        fitting = (each for each in found if not any(memory[kernel].conflicts(memory[other]) for other in each))
-        if (first := next(fitting, None)) is None:
-            found.append([kernel])
-        else:
-            first.append(kernel)
-    return found
+        memory = _Memory.of(kernel, grouping, state)
+        first = next((each for each in found if not each.conflicts(memory)), None)
+        if first is None:
+            first = _Independent()
+            found.append(first)
+        first.add(kernel, memory)
+    return [each.kernels for each in found]
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,41 @@ class _Memory:
         read = map(behind_bitcasts, values_read(kernel, grouping))
         return cls(frozenset(read), frozenset(map(behind_bitcasts, values_updated(kernel))), overwritten)
 
-    def conflicts(self, other: "_Memory") -> bool:
-        """Whether one of two kernels, of which one updates arrays, reads or updates what the other changes."""
-        if not self.updated and not other.updated:
-            return False
-        changed, others = self.updated | self.overwritten, other.updated | other.overwritten
-        return bool((self.read | changed) & others or changed & other.read)
+    @property
+    def changed(self) -> frozenset[ir.Value]:
+        """The arrays that it updates or may overwrite."""
+        return self.updated | self.overwritten
+
+
+@dataclass
+class _Independent:
+    """Kernels of which none reads or updates what another changes, as far as one of the two updates arrays.
+
+    What all of them read and change is kept together, so that none is looked at again for each that comes after it.
+    """
+
+    kernels: list[Group] = field(default_factory=list)
+    _read: set[ir.Value] = field(default_factory=set)
+    _changed: set[ir.Value] = field(default_factory=set)
+    _read_to_update: set[ir.Value] = field(default_factory=set)
+    _changed_by_updates: set[ir.Value] = field(default_factory=set)
+
+    def add(self, kernel: Group, memory: _Memory) -> None:
+        """Add a kernel that conflicts with none."""
+        self.kernels.append(kernel)
+        self._read |= memory.read
+        self._changed |= memory.changed
+        if memory.updated:
+            self._read_to_update |= memory.read
+            self._changed_by_updates |= memory.changed
+
+    def conflicts(self, memory: _Memory) -> bool:
+        """Whether another kernel reads or updates what one of these changes, or the other way round."""
+        read, changed = self._read_to_update, self._changed_by_updates
+        if memory.updated:
+            read, changed = self._read, self._changed
+        own = memory.changed
+        return not (changed.isdisjoint(memory.read) and changed.isdisjoint(own) and read.isdisjoint(own))
 
 
 def _merged(

@@ -9,7 +9,7 @@ import numpy as np
 from xgpu import ir
 from xgpu.dtypes import DType
 from xgpu.indexing.access import shape_of
-from xgpu.structure import dtype_of, is_argument, is_constant, is_result_of, owning_op, producer
+from xgpu.structure import dtype_of, is_argument, is_constant, is_result_of, owning_op, producer, terminator_of
 
 Numbers = np.ndarray[Any, Any]
 
@@ -65,9 +65,9 @@ def constant_integer(value: ir.Value) -> int | None:
 def counters_of(loop: ir.Operation) -> dict[int, Counter]:
     """Return the counters of a loop, by their number in its state: start and step are constants."""
     (body,) = loop.regions[1].blocks
-    *_, end = body.operations
+    end = terminator_of(body)
     found: dict[int, Counter] = {}
-    for number, (argument, result) in enumerate(zip(body.arguments, end.operation.operands, strict=True)):
+    for number, (argument, result) in enumerate(zip(body.arguments, end.operands, strict=True)):
         if shape_of(argument) or not dtype_of(argument).is_integer or dtype_of(argument).is_packed:
             continue
         start, step = constant_integer(loop.operands[number]), _step(result, argument, loop)
@@ -93,15 +93,15 @@ def unchanging(value: ir.Value, loop: ir.Operation) -> ir.Value:
         return value
     number = ir.BlockArgument(value).arg_number
     (body,) = loop.regions[1].blocks
-    *_, end = body.operations
-    return loop.operands[number] if end.operation.operands[number] == body.arguments[number] else value
+    end = terminator_of(body)
+    return loop.operands[number] if end.operands[number] == body.arguments[number] else value
 
 
 def trip_count(loop: ir.Operation, counters: Mapping[int, Counter]) -> int | None:
     """Return how often the body of ``loop`` runs, None if that is not known at compile time."""
     (block,) = loop.regions[0].blocks
-    *_, end = block.operations
-    (condition,) = end.operation.operands
+    end = terminator_of(block)
+    (condition,) = end.operands
     if not is_result_of(condition, "stablehlo.compare"):
         return None
     direction = _direction(producer(condition))

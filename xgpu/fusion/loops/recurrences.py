@@ -22,7 +22,7 @@ from xgpu.fusion.loops.counters import Counter, counters_of, numbers_of, trip_co
 from xgpu.indexing.access import Shape, dims, integers, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, linearize
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.structure import is_result_of, producer
+from xgpu.structure import is_result_of, producer, terminator_of
 
 _MOST_TRIPS = (1 << 31) - 64
 """Iterations that an index of 32 bits counts, even if rounded up."""
@@ -108,8 +108,8 @@ class Recurrence:
     def next_states(self) -> list[ir.Value]:
         """The values of the states after an iteration."""
         (body,) = self.loop.regions[1].blocks
-        *_, end = body.operations
-        return [end.operation.operands[number] for number in self.states]
+        end = terminator_of(body)
+        return [end.operands[number] for number in self.states]
 
     @property
     def results(self) -> list[ir.Value]:
@@ -155,8 +155,8 @@ def _row_length(op: ir.Operation) -> int:
 def stacked_of(loop: ir.Operation, number: int, counters: Mapping[int, Counter], trips: int) -> Stacked | None:
     """Return how the array ``number`` of a loop's state is stacked up; None if it is not, or not as a whole."""
     (body,) = loop.regions[1].blocks
-    *_, end = body.operations
-    argument, result = body.arguments[number], end.operation.operands[number]
+    end = terminator_of(body)
+    argument, result = body.arguments[number], end.operands[number]
     if not is_result_of(result, UPDATE_SLICE):
         return None
     op = producer(result)

@@ -20,7 +20,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo, inline_block, reshape, splat, tensor
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.hlo_maps import accesses
-from xgpu.structure import body_of, dtype_of, element_of, producer
+from xgpu.structure import body_of, dtype_of, element_of, producer, terminator_of
 
 LONGEST = (16, 8, 4)
 """Longest dimensions that are split, tried one after the other: a batch may be short as well."""
@@ -172,9 +172,9 @@ class _Writer:
         pairs = list(zip(self._slots, block.arguments, strict=True))
         known = {(old.arguments[slot.number], slot.index): new for slot, new in pairs if slot.stacked is None}
         elements = Elements(self._old, self._longest, known)
-        *_, end = old.operations
+        end = terminator_of(old)
         return [
-            elements.of(end.operation.operands[slot.number], slot.index)
+            elements.of(end.operands[slot.number], slot.index)
             if slot.stacked is None
             else self._stacked(slot, new, elements)
             for slot, new in pairs
@@ -184,8 +184,8 @@ class _Writer:
         """Return an array with a slice written to it."""
         assert slot.stacked is not None
         cut = slot.stacked.dimension
-        *_, end = body_of(self._old, 1).operations
-        update = producer(end.operation.operands[slot.number])
+        end = terminator_of(body_of(self._old, 1))
+        update = producer(end.operands[slot.number])
         index = tuple(0 if i == cut else at for i, at in enumerate(slot.index))
         sizes = [1 if i == cut else size for i, size in enumerate(shape_of(update.results[0])) if slot.index[i] is None]
         part = reshape(elements.of(update.operands[1], index), sizes)

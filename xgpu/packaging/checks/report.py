@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xgpu.driver.compiler import Kernel
+from xgpu.driver.kernel import Kernel
 from xgpu.errors import InvalidInput
 from xgpu.interface.api import Compiled
 from xgpu.packaging.checks.proofs import Proof, prove, unknown
