@@ -48,6 +48,10 @@ PREPARE: Pipeline = (
         "before constants are given to each branch, and before all that looks at blocks",
     ),
     ("sink-constants", "before all others, so that in every block a constant is seen to be one"),
+    (
+        "fold-constants",
+        "after constants are in every block; before all that asks where updates and slices are",
+    ),
     ("simplify-whole-slices", "before layouts are chosen: what is no slice is seen to lie in memory as it is"),
     ("forward-barriers{{keep={keep_barriers}}}", "before all that asks who reads a value: a barrier hides its readers"),
     ("turn-masks", "before find-chains, which asks what masks hide; after constants are in every block"),
