@@ -108,7 +108,8 @@ PREPARE: Pipeline = (
     ("order-reductions", "decides which are rows and which columns, which are split in different ways"),
     ("split-reductions{{target={target}}}", "after everything that makes reductions or changes their shape"),
     ("func.func(trivial-dce)", "a loop that becomes one kernel is looked at, and copied, as a whole"),
-    ("mark-recurrences{{target={target}}}", "last: it looks at what the bodies of loops have become"),
+    ("mark-recurrences{{target={target}}}", "after all that rewrites: it looks at what bodies of loops have become"),
+    ("leave-constants{{products={products}}}", "last: it asks what reads constants, and which loops are one kernel"),
     ("set-level{{level=prepared}}", "the level is complete"),
 )
 

@@ -43,9 +43,7 @@ def attribute_of(array: Array, type_: ir.Type) -> ir.Attribute:
     element = ranked.element_type
     if array.size and (array.view(_bits(array)) == array.flat[:1].view(_bits(array))).all():
         return ir.DenseElementsAttr.get_splat(ranked, _number(array.flat[0], element))
-    if array.dtype == np.bool_:
-        return ir.DenseElementsAttr.get(np.packbits(array.reshape(-1), bitorder="little"), shape=ranked.shape, type=element)
-    return ir.DenseElementsAttr.get(np.ascontiguousarray(array), shape=ranked.shape, type=element)
+    return ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=ranked)
 
 
 def _bits(array: Array) -> np.dtype[Any]:

@@ -49,7 +49,7 @@ _INTEGERS: Mapping[str, Function] = {
     "minimum": np.minimum,
     "remainder": _remainder,
     "sign": np.sign,
-    "popcnt": lambda array: np.bitwise_count(array).astype(array.dtype),
+    "popcnt": lambda array: np.bitwise_count(array.view(f"u{array.dtype.itemsize}")).astype(array.dtype),
     "not": np.invert,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
