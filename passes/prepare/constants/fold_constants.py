@@ -18,8 +18,8 @@ _LAUNCHED = frozenset(
     (*(f"stablehlo.{name}" for name in ("sort", "scatter", "gather", "reduce", "dynamic_update_slice")), SCAN)
 )
 """Operations that take a launch, or need what they read in memory."""
-_MOST_INDICES = 1 << 12
-"""Elements of indices that are folded although a kernel could compute them where it reads them."""
+_MOST_INDICES = 16
+"""Elements of indices, those of one window, that are folded although kernels could compute them where they read."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class FoldConstants(BlockRewrite):
     """Replaces what is computed of constants alone by a constant, if that takes launches, or says where others read.
 
     ``jnp.insert`` with given places sorts, counts and scatters them: none of that depends on the arguments. Arrays that
-    kernels compute where they read them, such as masks of ``stablehlo.iota``, stay: they need no memory. Indices of
-    gathers, scatters and slices are folded too, as what is known about them decides how these are written. All that is
-    folded is the same to the last bit on any machine: integers, comparisons, moves, and arithmetic of floats by
+    kernels compute where they read them, such as masks of ``stablehlo.iota``, stay: they need no memory. The indices of
+    a single window of a gather, scatter or slice are folded too, as who knows them writes it in a simpler form. All that
+    is folded is the same to the last bit on any machine: integers, comparisons, moves, and arithmetic of floats by
     IEEE 754, but no sums of them and no functions. Needs: constants in the blocks that use them.
 
     ```mlir
