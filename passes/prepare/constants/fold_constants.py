@@ -113,6 +113,7 @@ def _fold(value: ir.Value, evaluator: Evaluator) -> None:
     attributes = {"value": attribute_of(array, value.type)}
     with ir.InsertionPoint(op), op.location:
         constant = ir.Operation.create(_CONSTANT, results=[value.type], attributes=attributes).results[0]
+    evaluator.remember(constant, array)
     value.replace_all_uses_with(constant)
 
 

@@ -14,8 +14,8 @@ from xgpu.structure import is_argument, producer
 
 MOST_ELEMENTS = 1 << 20
 """Elements of the largest array that is evaluated."""
-MOST_WORK = 1 << 25
-"""Elements of all arrays that are evaluated for a block: some tenths of a second."""
+MOST_WORK = 1 << 26
+"""Elements of all arrays that are evaluated for a block: half a second."""
 _CONSTANT, _IOTA, _SORT = (f"stablehlo.{name}" for name in ("constant", "iota", "sort"))
 _MOVES = ("indexing", "piecewise")
 
@@ -56,8 +56,11 @@ class Evaluator:
         pending = [value]
         while pending:
             each = pending[-1]
-            if each in self._arrays or is_argument(each) or producer(each) not in self._known:
+            if each in self._arrays:
                 pending.pop()
+                continue
+            if is_argument(each) or producer(each) not in self._known:
+                self._arrays[each] = None
                 continue
             op = producer(each)
             if missing := [operand for operand in op.operands if operand not in self._arrays]:
@@ -66,6 +69,10 @@ class Evaluator:
             pending.pop()
             self._arrays.update(zip(op.results, self._results(op), strict=True))
         return self._arrays.get(value)
+
+    def remember(self, value: ir.Value, array: Array) -> None:
+        """Know that ``value``, which was put in place of another one, has the elements of ``array``."""
+        self._arrays[value] = array
 
     def _results(self, op: ir.Operation) -> Sequence[Array | None]:
         operands = [array for operand in op.operands if (array := self._arrays[operand]) is not None]
