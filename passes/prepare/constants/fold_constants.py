@@ -1,12 +1,12 @@
 """The pass `fold-constants`."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.constants.arrays import attribute_of, dtype_of_array
+from xgpu.analysis.constants.arrays import Array, attribute_of, dtype_of_array
 from xgpu.analysis.constants.evaluator import Evaluator, is_known
 from xgpu.hlo.scan_op import SCAN
 from xgpu.indexing.access import shape_of
@@ -53,11 +53,14 @@ class FoldConstants(BlockRewrite):
         for op in operations:
             if op in known:
                 launched.update((result, _launched(op, result, launched)) for result in op.results)
-        evaluator = Evaluator(known)
         wanted = dict.fromkeys(value for op in operations if op not in known for value in _wanted(op, known, launched))
-        for value in wanted:
-            _fold(value, evaluator)
-        _erase_unused(op for op in operations if op in known)
+        unused = [op for op in operations if op in known]
+        evaluator = Evaluator(known)
+        # Operations are looked up by their operands, so that none is changed before the last is evaluated.
+        for value, array in [(value, evaluator.array(value)) for value in wanted if not _is_written(value)]:
+            if array is not None:
+                _replace(value, array)
+        _erase_unused(unused)
 
 
 def _known(operations: Iterable[ir.Operation]) -> set[ir.Operation]:
@@ -102,24 +105,23 @@ def _indices(op: ir.Operation) -> list[ir.Value]:
     return list(op.operands)[first[op.name] :] if op.name in first else []
 
 
-def _fold(value: ir.Value, evaluator: Evaluator) -> None:
-    """Replace ``value`` by a constant, if it is none yet and is evaluated."""
-    if is_constant(behind(value, "stablehlo.broadcast_in_dim", "stablehlo.reshape")):
-        return
-    array = evaluator.array(value)
-    if array is None:
-        return
+def _is_written(value: ir.Value) -> bool:
+    """Whether ``value`` is a constant already, or a view of one."""
+    return is_constant(behind(value, "stablehlo.broadcast_in_dim", "stablehlo.reshape"))
+
+
+def _replace(value: ir.Value, array: Array) -> None:
+    """Replace ``value`` by a constant."""
     op = producer(value)
     attributes = {"value": attribute_of(array, value.type)}
     with ir.InsertionPoint(op), op.location:
         constant = ir.Operation.create(_CONSTANT, results=[value.type], attributes=attributes).results[0]
-    evaluator.remember(constant, array)
     value.replace_all_uses_with(constant)
 
 
-def _erase_unused(operations: Iterable[ir.Operation]) -> None:
+def _erase_unused(operations: Sequence[ir.Operation]) -> None:
     """Erase those of ``operations``, which are in their order, whose results nothing uses any more."""
-    for op in reversed(list(operations)):
+    for op in reversed(operations):
         if not is_used(*op.results):
             op.erase()
 

@@ -44,7 +44,10 @@ def _size(value: ir.Value) -> int:
 
 
 class Evaluator:
-    """Evaluates values on demand, up to `MOST_WORK`; ``known`` are the operations that were found to be `is_known`."""
+    """Evaluates values on demand, up to `MOST_WORK`; ``known`` are the operations that were found to be `is_known`.
+
+    These are looked up, so none may change before all is evaluated.
+    """
 
     def __init__(self, known: set[ir.Operation]):
         self._known = known
@@ -69,10 +72,6 @@ class Evaluator:
             pending.pop()
             self._arrays.update(zip(op.results, self._results(op), strict=True))
         return self._arrays.get(value)
-
-    def remember(self, value: ir.Value, array: Array) -> None:
-        """Know that ``value``, which was put in place of another one, has the elements of ``array``."""
-        self._arrays[value] = array
 
     def _results(self, op: ir.Operation) -> Sequence[Array | None]:
         operands = [array for operand in op.operands if (array := self._arrays[operand]) is not None]
