@@ -43,7 +43,7 @@ NORMALIZE: Pipeline = (
 
 PREPARE: Pipeline = (
     ("func.func(trivial-dce)", "first: a product that nothing uses would have what it reads stored"),
-    ("expand-small-solves", "before branches are weighed by what kernels compute, and before all that knows arithmetic"),
+    ("expand-small-solves", "before branches are weighed, and before all that asks what kernels compute"),
     (
         "select-branches{{target={target}}}",
         "before constants are given to each branch, and before all that looks at blocks",

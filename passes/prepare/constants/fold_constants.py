@@ -28,9 +28,10 @@ class FoldConstants(BlockRewrite):
 
     ``jnp.insert`` with given places sorts, counts and scatters them: none of that depends on the arguments. Arrays that
     kernels compute where they read them, such as masks of ``stablehlo.iota``, stay: they need no memory. The indices of
-    a single window of a gather, scatter or slice are folded too, as who knows them writes it in a simpler form. All that
-    is folded is the same to the last bit on any machine: integers, comparisons, moves, and arithmetic of floats by
-    IEEE 754, but no sums of them and no functions. Needs: constants in the blocks that use them.
+    a single window of a gather, scatter or slice are folded too: who knows them writes it in a simpler form.
+
+    All that is folded is the same to the last bit on any machine: integers, comparisons, moves, and arithmetic of
+    floats by IEEE 754, but no sums of them and no functions. Needs: constants in the blocks that use them.
 
     ```mlir
     %0 = stablehlo.constant dense<[3, 1, 2]> : tensor<3xi32>
@@ -72,9 +73,7 @@ def _known(operations: Iterable[ir.Operation]) -> set[ir.Operation]:
     return known
 
 
-def _launched(
-    op: ir.Operation, result: ir.Value, launched: dict[ir.Value, frozenset[ir.Value]]
-) -> frozenset[ir.Value]:
+def _launched(op: ir.Operation, result: ir.Value, launched: dict[ir.Value, frozenset[ir.Value]]) -> frozenset[ir.Value]:
     """Return the constants to make of what ``result`` is computed of: all that takes a launch, and no more memory."""
     if op.name in _LAUNCHED:
         return frozenset((result,))

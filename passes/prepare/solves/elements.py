@@ -44,7 +44,7 @@ def compared(left: Value, right: Value, direction: str) -> Value:
 
 
 def swapped(elements: list[Value], k: int, others: Sequence[int], place: Sequence[Value]) -> list[Value]:
-    """Return ``elements`` with that of ``k`` and one of ``others`` exchanged, for which ``place`` is true, if any is."""
+    """Return ``elements`` with that of ``k`` exchanged for the one of ``others`` whose ``place`` is true, if any is."""
     result = list(elements)
     for i, here in zip(others, place, strict=True):
         result[k] = hlo.select(here, elements[i], result[k])

@@ -41,7 +41,9 @@ def _shifted(shift: Function, fill: Function) -> Function:
 
 
 def _logical_right(left: Array, right: Array) -> Array:
-    return np.right_shift(left.view(f"u{left.dtype.itemsize}"), right.astype(f"u{left.dtype.itemsize}")).view(left.dtype)
+    return np.right_shift(left.view(f"u{left.dtype.itemsize}"), right.astype(f"u{left.dtype.itemsize}")).view(
+        left.dtype
+    )
 
 
 _INTEGERS: Mapping[str, Function] = {

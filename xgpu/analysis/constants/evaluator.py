@@ -25,7 +25,7 @@ def is_known(op: ir.Operation) -> bool:
     values = (*op.operands, *op.results)
     if not values or not all(is_readable(value.type) for value in values):
         return False
-    if not 0 < min(map(_size, values)) or max(map(_size, op.results), default=0) > MOST_ELEMENTS:
+    if min(map(_size, values)) == 0 or max(map(_size, op.results), default=0) > MOST_ELEMENTS:
         return False
     if op.name == _SORT:
         return sorting.is_exact(op)

@@ -86,9 +86,7 @@ def _merge_sorted(op: ir.Operation, rows: Sequence[Array]) -> Array | None:
     return order
 
 
-def _merged_places(
-    shape: tuple[int, ...], width: int, before: Callable[[Array, Array], Array | None]
-) -> Array | None:
+def _merged_places(shape: tuple[int, ...], width: int, before: Callable[[Array, Array], Array | None]) -> Array | None:
     """Return where each element goes when runs of ``width`` are merged in pairs."""
     length = shape[-1]
     own = np.broadcast_to(np.arange(length), shape)
