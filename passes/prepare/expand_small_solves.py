@@ -103,7 +103,8 @@ def _lapack_cholesky(op: ir.Operation) -> list[Value]:
 def _letters(op: ir.Operation) -> dict[str, str]:
     """Return the letters by which LAPACK's functions are told what to do."""
     config = ir.DictAttr(op.attributes["mhlo.backend_config"])
-    return {each.name: chr(ir.IntegerAttr(each.attr).value) for each in config}
+    named = (config[number] for number in range(len(config)))
+    return {each.name: chr(ir.IntegerAttr(each.attr).value) for each in named}
 
 
 @dataclass(frozen=True)

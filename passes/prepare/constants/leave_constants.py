@@ -45,7 +45,11 @@ class LeaveConstants(OperationRewrite):
 
     def rewrite(self, op: ir.Operation) -> None:
         """Mark a constant, if XLA is to have it."""
-        if self.products == "all" or splat_of(op) is not None or RECURRENCE in op.parent.attributes:
+        if (
+            self.products == "all"
+            or splat_of(op) is not None
+            or (op.parent is not None and RECURRENCE in op.parent.attributes)
+        ):
             return
         if not isinstance(op.attributes["value"], ir.DenseElementsAttr):
             return

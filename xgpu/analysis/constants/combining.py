@@ -39,7 +39,9 @@ def is_exact(op: ir.Operation) -> bool:
     """Whether `combined` knows an operation of `NAMES`, on arrays of readable types."""
     (combiner, *others) = combiners(op)
     dtype = dtype_of_array(op.results[0].type)
-    if others or not combiner.alone or (op.name == _SCATTER and not has_own_types(op)):
+    if others or not combiner.alone or not shape_of(op.operands[0]):
+        return False
+    if op.name == _SCATTER and not has_own_types(op):
         return False
     if combiner.function == "overwrite":
         return op.name == _SCATTER
@@ -69,7 +71,7 @@ def _scattered(op: ir.Operation, operands: list[Array], name: str) -> Array:
     array, indices, updates = operands
     maps, shape = scatter_maps(op), shape_of(op.operands[2])
     grid: list[Any] = list(np.ogrid[tuple(slice(size) for size in shape)]) if shape else []
-    components = [
+    components: list[Any] = [
         np.broadcast_to(indices[tuple(expr.evaluate(grid) for expr in each.results)], shape).astype(np.int64)
         for each in maps.components
     ]

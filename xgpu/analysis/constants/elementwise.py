@@ -31,13 +31,14 @@ def _remainder(left: Array, right: Array) -> Array | None:
 def _shifted(shift: Function, fill: Function) -> Function:
     """Shift by as many bits as there are at most; ``fill`` is what more leave of each element."""
 
-    def shifted(left: Array, right: Array) -> Array:
+    def whole(left: Array, right: Array) -> Array:
         bits = 8 * left.dtype.itemsize
         amount = right.astype(f"u{right.dtype.itemsize}")
         within = np.minimum(amount, bits - 1).astype(left.dtype)
-        return np.where(amount < bits, shift(left, within), fill(left))
+        shifted: Array = shift(left, within)
+        return np.where(amount < bits, shifted, fill(left))
 
-    return shifted
+    return whole
 
 
 def _logical_right(left: Array, right: Array) -> Array:

@@ -38,9 +38,9 @@ def moved(op: ir.Operation, operands: Sequence[Array]) -> Array:
     return result
 
 
-def _variables(access: Access, shape: Shape, read: dict[int, Array]) -> list[Array]:
+def _variables(access: Access, shape: Shape, read: dict[int, Array]) -> list[Any]:
     """Return the indices of the result, each along its own dimension, and what runtime indices are."""
-    grid: list[Array] = list(np.ogrid[tuple(slice(size) for size in shape)]) if shape else []
+    grid: list[Any] = list(np.ogrid[tuple(slice(size) for size in shape)]) if shape else []
     return grid + [np.clip(read[index.access], index.clamp.lower, index.clamp.upper) for index in access.runtime]
 
 
