@@ -13,9 +13,20 @@ from xgpu.errors import InvalidInput, did_you_mean
 from xgpu.passes import blocks, legalize, lower, nests, normalize, prepare
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.manager import MlirPass, Step, is_mlir_pass
-from xgpu.passes.prepare import products, reductions
+from xgpu.passes.prepare import constants, products, reductions
 
-ROOMS: tuple[ModuleType, ...] = (legalize, normalize, prepare, products, reductions, nests, blocks, passes, lower)
+ROOMS: tuple[ModuleType, ...] = (
+    legalize,
+    normalize,
+    prepare,
+    constants,
+    products,
+    reductions,
+    nests,
+    blocks,
+    passes,
+    lower,
+)
 """The packages whose files are passes. A pass has one name in all of them."""
 
 

@@ -14,7 +14,7 @@ from xgpu.hlo.operations import OPERATIONS, without_code
 from xgpu.hlo.source_location import unsupported
 from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.hlo_maps import accesses, explanation
-from xgpu.structure import dtype_of, nested, users_of
+from xgpu.structure import dtype_of, is_constant, nested, producer, users_of
 
 VIEWS = frozenset(name for name, operation in OPERATIONS.items() if operation.is_view)
 """Operations that XLA folds into their consumers, such as a matrix product."""
@@ -70,6 +70,11 @@ def fallback_reason(op: ir.Operation) -> str | None:
         return f"operation not supported{explanation(op)}"
     is_computed = len(op.regions) or (is_known and OPERATIONS[op.name].kind == "elementwise")
     return without_code(op) if is_computed else None
+
+
+def is_made_by_kernels(value: ir.Value) -> bool:
+    """Whether each kernel that reads ``value`` makes it for itself: a constant that is not left to XLA."""
+    return is_constant(value) and FALLBACK not in producer(value).attributes
 
 
 def is_address_for(op: ir.Operation, reader: str) -> bool:

@@ -10,13 +10,14 @@ from xgpu import ir
 from xgpu.analysis.root_indices import overwritten_where_read
 from xgpu.dialects import attributes
 from xgpu.fusion.choice import Choice, choose
+from xgpu.fusion.fallback import is_made_by_kernels
 from xgpu.fusion.grouping.families import Families
 from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
-from xgpu.structure import captured, copy_operation, defining_op, element_of, is_constant, producer, users_of
+from xgpu.structure import captured, copy_operation, defining_op, element_of, producer, users_of
 
 _LONGEST_NAME = 64
 _LARGE = 1 << 12
@@ -223,7 +224,7 @@ class FusionWriter:
 
         An operation comes right before the first that needs it, wherever it is in the program: equal layers, of which
         the first makes the constants of all, have equal functions. Every kernel makes constants for itself, but for
-        those that are stored to be updated, or to be read as they are in memory: ``kept``.
+        those that XLA has, and those that are stored to be updated, or to be read as they are in memory: ``kept``.
         """
         operations: dict[ir.Operation, None] = {}
         inputs: dict[ir.Value, None] = {}
@@ -233,7 +234,7 @@ class FusionWriter:
             each = pending.pop()
             if isinstance(each, ir.Operation):
                 operations[each] = None
-            elif self._grouping.stored_before(each, group.level) and (each in kept or not is_constant(each)):
+            elif self._grouping.stored_before(each, group.level) and (each in kept or not is_made_by_kernels(each)):
                 inputs[each] = None
             elif producer(each) not in met:
                 op = producer(each)

@@ -43,11 +43,16 @@ NORMALIZE: Pipeline = (
 
 PREPARE: Pipeline = (
     ("func.func(trivial-dce)", "first: a product that nothing uses would have what it reads stored"),
+    ("expand-small-solves", "before branches are weighed, and before all that asks what kernels compute"),
     (
         "select-branches{{target={target}}}",
         "before constants are given to each branch, and before all that looks at blocks",
     ),
     ("sink-constants", "before all others, so that in every block a constant is seen to be one"),
+    (
+        "fold-constants",
+        "after constants are in every block; before all that asks where updates and slices are",
+    ),
     ("simplify-whole-slices", "before layouts are chosen: what is no slice is seen to lie in memory as it is"),
     ("forward-barriers{{keep={keep_barriers}}}", "before all that asks who reads a value: a barrier hides its readers"),
     ("turn-masks", "before find-chains, which asks what masks hide; after constants are in every block"),
@@ -104,7 +109,8 @@ PREPARE: Pipeline = (
     ("order-reductions", "decides which are rows and which columns, which are split in different ways"),
     ("split-reductions{{target={target}}}", "after everything that makes reductions or changes their shape"),
     ("func.func(trivial-dce)", "a loop that becomes one kernel is looked at, and copied, as a whole"),
-    ("mark-recurrences{{target={target}}}", "last: it looks at what the bodies of loops have become"),
+    ("mark-recurrences{{target={target}}}", "after all that rewrites: it looks at what bodies of loops have become"),
+    ("leave-constants{{products={products}}}", "last: it asks what reads constants, and which loops are one kernel"),
     ("set-level{{level=prepared}}", "the level is complete"),
 )
 

@@ -15,12 +15,13 @@ from xgpu.costs.footprint import elements_read
 from xgpu.costs.time import launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import Device
+from xgpu.fusion.fallback import is_made_by_kernels
 from xgpu.fusion.grouping.decisions import Decision, apart, merged
 from xgpu.fusion.grouping.delayed_updates import delay_updates, values_read, values_updated
 from xgpu.fusion.grouping.families import Candidate, Families, KernelFamily, Kind
 from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.reasons import Reason
-from xgpu.structure import backward_slice, is_constant
+from xgpu.structure import backward_slice
 
 _MOST_PARTS = 32
 """Kernels that one launch computes at most. Kernels are compiled one beside the other, and a kernel of all is not."""
@@ -186,7 +187,7 @@ def _work(group: Group, grouping: Grouping) -> _Work:
     issued = 0
 
     def stored(value: ir.Value) -> bool:
-        return grouping.stored_before(value, group.level) and not is_constant(value)
+        return grouping.stored_before(value, group.level) and not is_made_by_kernels(value)
 
     written = list(group.roots)
     if group.kind.family.updates_in_place:

@@ -1,0 +1,1 @@
+"""Solutions of small systems, written out element by element."""

@@ -1,0 +1,1 @@
+"""The values of arrays that a program computes of constants alone."""
