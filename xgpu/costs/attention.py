@@ -73,10 +73,14 @@ def gathering_seconds(attention: AttentionSizes, target: Device) -> float:
     return target.launch_seconds + target.memory_latency + moved / target.memory_bandwidth
 
 
-def is_gradient_fast(attention: AttentionSizes, target: Device) -> bool:
-    """Whether kernels of attention and of its gradient take less time than all parts of these."""
+def is_gradient_fast(attention: AttentionSizes, target: Device, has_result: bool = True) -> bool:
+    """Whether kernels of attention and of its gradient take less time than all parts of these.
+
+    Parts need no second product if the program ``has_result`` not of attention.
+    """
     ours = kernel_seconds(attention, target) + gradient_seconds(attention, target)
-    return ours < library_seconds(attention, target) + library_gradient_seconds(attention, target)
+    parts = attention if has_result else attention._replace(columns=0)
+    return ours < library_seconds(parts, target) + library_gradient_seconds(attention, target)
 
 
 def splits_of(attention: AttentionSizes, target: Device) -> int:
