@@ -1,5 +1,6 @@
 """The times of attention: by one kernel, and by a library's products with a softmax between them."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from xgpu.device import Device
@@ -38,6 +39,8 @@ _LIBRARY_PRODUCTS = 4
 _QUERY_PRODUCTS, _KEY_PRODUCTS = 2.8, 5
 """What a gradient's step of a tile of queries takes, and one of keys, in products of attention. They have three and
 four; the second is as long as five of them, as it holds two sums and so has less that runs beside products."""
+_SUMS_BYTES = 8
+"""Those for each weight that is no softmax, which are 16 bits: written and read, before and after what is computed."""
 _SUM_LAUNCHES = 3
 """What sums of rows, and what is made of them, take besides, in launches."""
 
@@ -71,6 +74,17 @@ def gathering_seconds(attention: AttentionSizes, target: Device) -> float:
     """Return how long it takes to read and write all queries, about."""
     moved = 2 * attention.batch * attention.rows * attention.width * _ELEMENT_BYTES
     return target.launch_seconds + target.memory_latency + moved / target.memory_bandwidth
+
+
+def are_sums_fast(chains: Sequence[tuple[AttentionSizes, int]], products: int, target: Device) -> bool:
+    """Whether chains of sums without a softmax are faster than so many ``products`` of a library.
+
+    Each chain is as long as attention of its sizes, by its own number of products instead of two.
+    """
+    ours = sum(kernel_seconds(sizes, target) * count / _PRODUCTS for sizes, count in chains)
+    sizes, _ = max(chains, key=lambda each: library_seconds(each[0], target))
+    saved = sizes.batch * sizes.rows * sizes.keys * (_LIBRARY_BYTES - _SUMS_BYTES) / target.memory_bandwidth
+    return ours < (library_seconds(sizes, target) - saved) * products / _PRODUCTS
 
 
 def is_gradient_fast(attention: AttentionSizes, target: Device, has_result: bool = True) -> bool:

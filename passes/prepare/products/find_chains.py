@@ -1,6 +1,6 @@
 """The pass `find-chains`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,6 +9,7 @@ from xgpu.analysis.attention.attention import REDUCE, Attention, attention_of
 from xgpu.analysis.attention.chained_sums import MOVED
 from xgpu.analysis.attention.gradient import Gradient, gradient_of
 from xgpu.analysis.attention.lone_gradient import lone_gradient_of
+from xgpu.analysis.attention.sum_groups import sum_group_of
 from xgpu.costs.attention import is_fast, is_gradient_fast
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.emit.families.attention.facts import attention_problem, sizes_of
@@ -23,9 +24,12 @@ from xgpu.passes.prepare.chains.gradients import GradientChains, first_user
 from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved
 from xgpu.passes.prepare.chains.results import write_result
 from xgpu.passes.prepare.chains.softmax import with_quotients
+from xgpu.passes.prepare.chains.sums import write_sums
 from xgpu.structure import backward_slice, defining_op, in_order, is_argument, producer, users_of
 
 _SUMS = frozenset((REDUCE,))
+_Chained = Callable[[ir.Operation, Device], list[ir.Operation]]
+"""What makes chains of an operation, and returns what nothing needs any more."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,10 @@ class FindChains(BlockRewrite):
     result for each row, one of those with results for each key. Sums of gradients times weights are then made of
     attention's result, before them. Where a program has no more than the gradient, as `jax.checkpoint` leaves it,
     attention is computed for that.
+
+    Products whose results nothing but further products read, and these element by element, are chains as well: weights
+    are a sigmoid of logits, or decay with the distance, and nothing is added up over a row. Each product that reads
+    them computes them again.
 
     All is left as it is where something else reads what lies between, where warp groups cannot multiply it, and where
     it would be slower: also for few rows by keys and values that are computed of smaller arrays, as of a cache of 8
@@ -70,7 +78,7 @@ class FindChains(BlockRewrite):
         target = device(self.target)
         if not self.find or device_problem(target) is not None:
             return
-        for names, chained in ((self.OPERATIONS, self._chained), (_SUMS, self._chained_alone)):
+        for names, chained in self._steps():
             pending = operations_of(block, names)
             while pending:
                 op = pending.pop(0)
@@ -80,6 +88,23 @@ class FindChains(BlockRewrite):
                 pending = [each for each in pending if each not in gone]
                 for each in reversed(dead):
                     each.erase()
+
+    def _steps(self) -> tuple[tuple[frozenset[str], _Chained], ...]:
+        """Return what is asked of which operations, one after the other."""
+        return (self.OPERATIONS, self._chained), (_SUMS, self._chained_alone), (self.OPERATIONS, self._chained_sums)
+
+    def _chained_sums(self, op: ir.Operation, target: Device) -> list[ir.Operation]:
+        """Make chains of the products that read what is made of the product ``op``, if nothing else does."""
+        group = sum_group_of(op)
+        if group is None or (len(group.ends) > 1 and not self.gradients):
+            return []
+        replaced = write_sums(group, target)
+        if isinstance(replaced, str):
+            remark(self.NAME, op, f"products are left apart: {replaced}")
+            return []
+        for old, new in replaced.items():
+            old.replace_all_uses_with(new)
+        return _dead([producer(old) for old in replaced])
 
     def _chained_alone(self, op: ir.Operation, target: Device) -> list[ir.Operation]:
         """Make chains of a gradient of attention in which ``op`` is the sum of each row, with attention itself."""

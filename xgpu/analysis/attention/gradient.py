@@ -90,7 +90,7 @@ def gradient_of(attention: Attention) -> Gradient | str:
                 if user not in known:
                     reductions[user] = None
                 pending += _new(user, seen)
-            elif (is_tiled(user) or _drops_nothing(user)) and user.block == block:
+            elif (is_tiled(user) or drops_nothing(user)) and user.block == block:
                 pending += _new(user, seen)
             elif user != attention.second:
                 return f"expected nothing but products of what lies between attention's products, got '{user.name}'"
@@ -110,7 +110,7 @@ def _new(op: ir.Operation, seen: set[ir.Value]) -> Sequence[ir.Value]:
     return found
 
 
-def _drops_nothing(op: ir.Operation) -> bool:
+def drops_nothing(op: ir.Operation) -> bool:
     """Whether a reduction is along dimensions of one element, as gradients of broadcasts are."""
     is_sum = op.name == REDUCE and len(op.results) == 1 and reducing_function(op) == "add"
     return is_sum and math.prod(shape_of(op.operands[0])) == math.prod(shape_of(op.results[0]))
