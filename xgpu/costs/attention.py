@@ -1,5 +1,6 @@
 """The times of attention: by one kernel, and by a library's products with a softmax between them."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from xgpu.device import Device
@@ -38,6 +39,8 @@ _LIBRARY_PRODUCTS = 4
 _QUERY_PRODUCTS, _KEY_PRODUCTS = 2.8, 5
 """What a gradient's step of a tile of queries takes, and one of keys, in products of attention. They have three and
 four; the second is as long as five of them, as it holds two sums and so has less that runs beside products."""
+_SUMS_BYTES = 8
+"""Those for each weight that is no softmax, which are 16 bits: written and read, before and after what is computed."""
 _SUM_LAUNCHES = 3
 """What sums of rows, and what is made of them, take besides, in launches."""
 
@@ -73,10 +76,25 @@ def gathering_seconds(attention: AttentionSizes, target: Device) -> float:
     return target.launch_seconds + target.memory_latency + moved / target.memory_bandwidth
 
 
-def is_gradient_fast(attention: AttentionSizes, target: Device) -> bool:
-    """Whether kernels of attention and of its gradient take less time than all parts of these."""
+def are_sums_fast(chains: Sequence[tuple[AttentionSizes, int]], products: int, target: Device) -> bool:
+    """Whether chains of sums without a softmax are faster than so many ``products`` of a library.
+
+    Each chain is as long as attention of its sizes, by its own number of products instead of two.
+    """
+    ours = sum(kernel_seconds(sizes, target) * count / _PRODUCTS for sizes, count in chains)
+    sizes, _ = max(chains, key=lambda each: library_seconds(each[0], target))
+    saved = sizes.batch * sizes.rows * sizes.keys * (_LIBRARY_BYTES - _SUMS_BYTES) / target.memory_bandwidth
+    return ours < (library_seconds(sizes, target) - saved) * products / _PRODUCTS
+
+
+def is_gradient_fast(attention: AttentionSizes, target: Device, has_result: bool = True) -> bool:
+    """Whether kernels of attention and of its gradient take less time than all parts of these.
+
+    Parts need no second product if the program ``has_result`` not of attention.
+    """
     ours = kernel_seconds(attention, target) + gradient_seconds(attention, target)
-    return ours < library_seconds(attention, target) + library_gradient_seconds(attention, target)
+    parts = attention if has_result else attention._replace(columns=0)
+    return ours < library_seconds(parts, target) + library_gradient_seconds(attention, target)
 
 
 def splits_of(attention: AttentionSizes, target: Device) -> int:

@@ -1,13 +1,15 @@
 """The pass `find-chains`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import Attention, attention_of
+from xgpu.analysis.attention.attention import REDUCE, Attention, attention_of
 from xgpu.analysis.attention.chained_sums import MOVED
 from xgpu.analysis.attention.gradient import Gradient, gradient_of
+from xgpu.analysis.attention.lone_gradient import lone_gradient_of
+from xgpu.analysis.attention.sum_groups import sum_group_of
 from xgpu.costs.attention import is_fast, is_gradient_fast
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.emit.families.attention.facts import attention_problem, sizes_of
@@ -20,8 +22,14 @@ from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.prepare.chains.gradients import GradientChains, first_user
 from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved
+from xgpu.passes.prepare.chains.results import write_result
 from xgpu.passes.prepare.chains.softmax import with_quotients
+from xgpu.passes.prepare.chains.sums import write_sums
 from xgpu.structure import backward_slice, defining_op, in_order, is_argument, producer, users_of
+
+_SUMS = frozenset((REDUCE,))
+_Chained = Callable[[ir.Operation, Device], list[ir.Operation]]
+"""What makes chains of an operation, and returns what nothing needs any more."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,12 @@ class FindChains(BlockRewrite):
     Where a gradient reads what lies between the products, attention stores of each row its largest logit and the sum of
     its weights, too, and the gradient's products become chains that compute the weights again: one of those with a
     result for each row, one of those with results for each key. Sums of gradients times weights are then made of
-    attention's result, before them.
+    attention's result, before them. Where a program has no more than the gradient, as `jax.checkpoint` leaves it,
+    attention is computed for that.
+
+    Products whose results nothing but further products read, and these element by element, are chains as well: weights
+    are a sigmoid of logits, or decay with the distance, and nothing is added up over a row. Each product that reads
+    them computes them again.
 
     All is left as it is where something else reads what lies between, where warp groups cannot multiply it, and where
     it would be slower: also for few rows by keys and values that are computed of smaller arrays, as of a cache of 8
@@ -65,18 +78,49 @@ class FindChains(BlockRewrite):
         target = device(self.target)
         if not self.find or device_problem(target) is not None:
             return
-        pending = operations_of(block, self.OPERATIONS)
-        while pending:
-            op = pending.pop(0)
-            with ir.InsertionPoint(op), op.location:
-                dead = self._chained(op, target)
-            gone = set(dead)
-            pending = [each for each in pending if each not in gone]
-            for each in reversed(dead):
-                each.erase()
+        for names, chained in self._steps():
+            pending = operations_of(block, names)
+            while pending:
+                op = pending.pop(0)
+                with ir.InsertionPoint(op), op.location:
+                    dead = chained(op, target)
+                gone = set(dead)
+                pending = [each for each in pending if each not in gone]
+                for each in reversed(dead):
+                    each.erase()
 
-    def _chained(self, op: ir.Operation, target: Device) -> list[ir.Operation]:
-        """Make chains of attention whose second product ``op`` is, if it is one; return what nothing needs any more."""
+    def _steps(self) -> tuple[tuple[frozenset[str], _Chained], ...]:
+        """Return what is asked of which operations, one after the other."""
+        return (self.OPERATIONS, self._chained), (_SUMS, self._chained_alone), (self.OPERATIONS, self._chained_sums)
+
+    def _chained_sums(self, op: ir.Operation, target: Device) -> list[ir.Operation]:
+        """Make chains of the products that read what is made of the product ``op``, if nothing else does."""
+        group = sum_group_of(op)
+        if group is None or (len(group.ends) > 1 and not self.gradients):
+            return []
+        replaced = write_sums(group, target)
+        if isinstance(replaced, str):
+            remark(self.NAME, op, f"products are left apart: {replaced}")
+            return []
+        for old, new in replaced.items():
+            old.replace_all_uses_with(new)
+        return _dead([producer(old) for old in replaced])
+
+    def _chained_alone(self, op: ir.Operation, target: Device) -> list[ir.Operation]:
+        """Make chains of a gradient of attention in which ``op`` is the sum of each row, with attention itself."""
+        gradient = lone_gradient_of(op) if self.gradients else None
+        written = None if gradient is None else write_result(gradient)
+        if written is None:
+            return []
+        with ir.InsertionPoint(written), written.location:
+            dead = self._chained(written, target, has_result=False)
+        return dead or _unread(written)
+
+    def _chained(self, op: ir.Operation, target: Device, has_result: bool = True) -> list[ir.Operation]:
+        """Make chains of attention whose second product ``op`` is, if it is one; return what nothing needs any more.
+
+        The program ``has_result`` if the product is one of its own.
+        """
         attention = attention_of(op)
         if attention is None:
             return []
@@ -87,7 +131,8 @@ class FindChains(BlockRewrite):
             return []
         if gradient.ends and not self.gradients:
             return []
-        if not (is_gradient_fast if gradient.ends else is_fast)(sizes, target):
+        is_faster = is_gradient_fast(sizes, target, has_result) if gradient.ends else is_fast(sizes, target)
+        if not is_faster:
             return []
         if not gradient.ends and _is_of_computed_matrices(attention, target):
             remark(self.NAME, op, "attention is left in parts: sums read what keys and values are computed of once")
@@ -156,6 +201,14 @@ def _is_after(value: ir.Value, first: ir.Operation) -> bool:
     """Whether a value is made after an operation of the same block; that of a loop may use values from around it."""
     op = defining_op(value)
     return op is not None and op.block == first.block and first.is_before_in_block(op)
+
+
+def _unread(op: ir.Operation) -> list[ir.Operation]:
+    """Return an operation and those that move its result, which nothing reads, and those that were made for it."""
+    last = op
+    while users := users_of(last.results[0]):
+        (last,) = users
+    return _dead([last])
 
 
 def _operations(block: ir.Block) -> list[ir.Operation]:

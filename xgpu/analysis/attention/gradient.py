@@ -90,7 +90,7 @@ def gradient_of(attention: Attention) -> Gradient | str:
                 if user not in known:
                     reductions[user] = None
                 pending += _new(user, seen)
-            elif (is_tiled(user) or _drops_nothing(user)) and user.block == block:
+            elif (is_tiled(user) or drops_nothing(user)) and user.block == block:
                 pending += _new(user, seen)
             elif user != attention.second:
                 return f"expected nothing but products of what lies between attention's products, got '{user.name}'"
@@ -110,7 +110,7 @@ def _new(op: ir.Operation, seen: set[ir.Value]) -> Sequence[ir.Value]:
     return found
 
 
-def _drops_nothing(op: ir.Operation) -> bool:
+def drops_nothing(op: ir.Operation) -> bool:
     """Whether a reduction is along dimensions of one element, as gradients of broadcasts are."""
     is_sum = op.name == REDUCE and len(op.results) == 1 and reducing_function(op) == "add"
     return is_sum and math.prod(shape_of(op.operands[0])) == math.prod(shape_of(op.results[0]))
@@ -121,10 +121,10 @@ def _row_sum(op: ir.Operation, attention: Attention) -> RowSum | str:
     if reducing_function(op) != "add" or number_of(op.operands[1]) != 0.0:
         return "expected no reductions of what lies between attention's products but sums"
     shape = shape_of(op.operands[0])
-    factors, is_negative = _factors((op.operands[0], identity_map(shape).with_simple_results()))
+    factors, is_negative = factors_of((op.operands[0], identity_map(shape).with_simple_results()))
     softmax = attention.softmax
     weights = [each for each in factors if each[0] in (softmax.powers[0], softmax.quotients[0])]
-    products = [each for each in factors if _is_product(each)]
+    products = [each for each in factors if is_product(each)]
     if len(weights) != 1 or len(products) != 1:
         return "expected sums of weights times their gradients"
     (weight,), (product,) = weights, products
@@ -149,7 +149,7 @@ def _row_sum(op: ir.Operation, attention: Attention) -> RowSum | str:
     return RowSum(op, producer(product[0]), tuple(kept), tuple(rows), is_negative, moved, given, place)
 
 
-def _factors(place: Place) -> tuple[list[Place], bool]:
+def factors_of(place: Place) -> tuple[list[Place], bool]:
     """Return what a value is the product of, element by element, and whether it is the negative of that."""
     found, is_negative, pending = [], False, [place]
     while pending:
@@ -168,7 +168,8 @@ def _factors(place: Place) -> tuple[list[Place], bool]:
     return found, is_negative
 
 
-def _is_product(place: Place) -> bool:
+def is_product(place: Place) -> bool:
+    """Whether a value is the result of a product."""
     op = defining_op(place[0])
     return op is not None and op.name == DOT
 
@@ -196,7 +197,7 @@ def _met(attention: Attention, product: Place) -> tuple[ir.Value, ir.Value, Inde
     op, to_product = defining_op(product[0]), product[1]
     assert op is not None
     dims, column = ranges(attention.shape), Interval(0, attention.columns - 1)
-    values = _stages(
+    values = stages_of(
         (
             attention.values,
             _place(dims, column, attention.sums.value_indices(identity_map(attention.shape).results, symbol(0))),
@@ -208,10 +209,10 @@ def _met(attention: Attention, product: Place) -> tuple[ir.Value, ir.Value, Inde
         maps = [then(to_product, each.map) for each in accesses(op)]
         if any(len(each.symbols) != 1 for each in maps):
             return None
-        other = _stages((op.operands[1 - number], maps[1 - number]))
+        other = stages_of((op.operands[1 - number], maps[1 - number]))
         if not set(values) & set(other):
             continue
-        given = _stages((op.operands[number], maps[number]))
+        given = stages_of((op.operands[number], maps[number]))
         for moved, at in reversed(stages):
             for value, map_ in given:
                 is_same = at == map_ and shape_of(moved) == shape_of(value) and dtype_of(moved) == dtype_of(value)
@@ -231,7 +232,7 @@ def _place(dims: tuple[Interval, ...], column: Interval, results: Sequence[Affin
     return IndexingMap(dims, (column,), tuple(results)).with_simple_results()
 
 
-def _stages(place: Place) -> list[Place]:
+def stages_of(place: Place) -> list[Place]:
     """Return a value and those that it was moved from."""
     found = [place]
     value, map_ = place

@@ -187,6 +187,13 @@ def test_a_row_that_is_not_a_number_makes_no_others_so() -> None:
     assert np.isnan(of_values[0, :64]).all()
 
 
+def test_a_result_that_is_computed_again_has_a_gradient() -> None:
+    """The backward pass has the logits again, and not the result."""
+    program = compiled_gradients(jax.checkpoint(_causal_dot_product), *_specs(70, 70, 4, 2, 64))
+    assert [kernel.emitter for kernel in program.kernels].count("attention") == 2
+    gradients_are_right(program, program.random_inputs(seed=3), np.tri(70, dtype=bool), LOW)
+
+
 def test_functions_of_logits() -> None:
     """Soft caps, and arithmetic of 16 bits as the program has it."""
 

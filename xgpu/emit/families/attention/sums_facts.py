@@ -27,7 +27,7 @@ from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import AffineExpr, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.product_maps import ROW_BYTES
-from xgpu.indexing.tiles.tensor_views import tensor_view
+from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.structure import body_of, dtype_of
 
 
@@ -114,19 +114,39 @@ class SumsFacts:
     @cached_property
     def sizes(self) -> ChainSizes:
         """The sizes of its tiles."""
-        return sizes_of(self.chain, {argument: argument for argument in body_of(self.op).arguments})
+        return sizes_of(self.chain, self._arrays)
+
+    @cached_property
+    def has_adjacent_keys(self) -> bool:
+        """Whether arrays that steps read have different keys for neighbours in memory."""
+        return has_adjacent_keys(self.chain, self._arrays)
+
+    @property
+    def _arrays(self) -> dict[ir.Value, ir.Value]:
+        return {argument: argument for argument in body_of(self.op).arguments}
 
 
 def sizes_of(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> ChainSizes:
     """Return the sizes of the tiles of a chain; those of a step that several products read count once."""
-    tiles = SumsTiles(chain, PANEL, PANEL)
-    read = [(each.operand(1), tiles.right(each)) for each in chain.products]
-    read += [(each.sums.values, tiles.values(each)) for each in chain.sums]
-    found = dict.fromkeys(in_memory(*each, arrays, converts=True) for each in read)
+    found = dict.fromkeys(in_memory(*each, arrays, converts=True) for each in _read_by_steps(chain))
     fed = tuple(each[1].symbols[0].size for each in found if each is not None)
     fixed = tuple(panels(each.width) for each in chain.products)
     results = tuple(panels(each.sums.columns) for each in chain.sums)
     return ChainSizes(fixed, fed, results, len(chain.products))
+
+
+def has_adjacent_keys(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> bool:
+    """Whether neighbours in memory of an array that steps read are of different keys, which are the tiles' columns."""
+    found = [in_memory(*each, arrays, converts=True) for each in _read_by_steps(chain)]
+    views = [operand_view(*each, arrays) for each in found if each is not None]
+    return any(isinstance(view, TensorView) and view.inner == 1 for view in views)
+
+
+def _read_by_steps(chain: ChainedSums) -> list[tuple[ir.Value, IndexingMap]]:
+    """Return the arrays that each step has other tiles of, and the maps of these, whose columns are keys."""
+    tiles = SumsTiles(chain, PANEL, PANEL)
+    read = [(each.operand(1), tiles.right(each)) for each in chain.products]
+    return read + [(each.sums.values, tiles.values(each)) for each in chain.sums]
 
 
 def form_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | None:
