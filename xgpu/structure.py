@@ -193,7 +193,8 @@ def captured(op: ir.Operation) -> list[ir.Value]:
 
 def terminator_of(block: ir.Block) -> ir.Operation:
     """Return the last operation of a block, without going through the others."""
-    last: ir.Operation = ir.InsertionPoint.at_block_terminator(block).ref_operation
+    last = ir.InsertionPoint.at_block_terminator(block).ref_operation
+    assert last is not None
     return last
 
 
