@@ -13,7 +13,7 @@ from xgpu.dialects.chain import returned
 from xgpu.emit.families.attention.sums_schedule import sums_problem
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.indexing.access import shape_of
-from xgpu.passes.prepare.chains.parts import Parts, Taken, last_moved
+from xgpu.passes.prepare.chains.parts import Parts, Taken, last_moved, moved_stages
 from xgpu.passes.prepare.chains.row_sums import reciprocal, row_sum
 from xgpu.structure import copy_operation, defining_op, dtype_of, in_order, producer, users_of
 
@@ -48,10 +48,12 @@ class GradientChains:
         return found
 
     def _write_all(self, results: Sequence[ir.Value]) -> Mapping[ir.Value, ir.Value] | str:
-        """Write one chain that returns all results, or else one for each."""
+        """Write one chain that returns all results, or what they are moved from, or else one for each."""
         made = self._write_chain(results)
         if not isinstance(made, str):
             return dict(zip(results, made.results, strict=True))
+        if (earlier := self._write_earlier(results)) is not None:
+            return earlier
         if len(results) == 1:
             return made
         found: dict[ir.Value, ir.Value] = {}
@@ -61,6 +63,25 @@ class GradientChains:
                 return alone
             found |= alone
         return found
+
+    def _write_earlier(self, results: Sequence[ir.Value]) -> Mapping[ir.Value, ir.Value] | None:
+        """Write one chain for what results are moved from, and move that; return the results, None if there is none.
+
+        A kernel stores rows, where the next product may ask for columns.
+        """
+        stages = [moved_stages(each) for each in results]
+        for steps in range(1, max(map(len, stages))):
+            numbers = [min(steps, len(each) - 1) for each in stages]
+            made = self._write_chain([each[number] for each, number in zip(stages, numbers, strict=True)])
+            if isinstance(made, str):
+                continue
+            copies: dict[ir.Value, ir.Value] = {}
+            copies.update((each[number], new) for each, number, new in zip(stages, numbers, made.results, strict=True))
+            for each, number in zip(stages, numbers, strict=True):
+                for later in reversed(each[:number]):
+                    copy_operation(producer(later), copies)
+            return {each: copies[each] for each in results}
+        return None
 
     def _together(self) -> list[list[ir.Value]]:
         """Return the results of the ends, those that are added up along the same dimensions together."""

@@ -11,7 +11,7 @@ from xgpu.dialects.chain import ChainOp
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
-from xgpu.structure import block_of, copy_operation, defining_op, dtype_of, in_order, is_constant, users_of
+from xgpu.structure import block_of, copy_operation, defining_op, dtype_of, in_order, is_constant, producer, users_of
 
 _DIVIDE = "stablehlo.divide"
 _RESULT_BITS = 16
@@ -151,6 +151,14 @@ def last_moved(value: ir.Value, moves: Container[str] = MOVED) -> ir.Value:
         value = users[0].results[0]
         last = value if dtype_of(value).bits == _RESULT_BITS else last
     return last
+
+
+def moved_stages(last: ir.Value) -> list[ir.Value]:
+    """Return what `last_moved` has gone along: the last value first, the result of the product at the end."""
+    found = [last]
+    while (op := producer(found[-1])).name in MOVED:
+        found.append(op.operands[0])
+    return found
 
 
 def depending(operations: Iterable[ir.Operation], values: Iterable[ir.Value]) -> list[ir.Operation]:

@@ -21,7 +21,7 @@ from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.prepare.chains.gradients import GradientChains, first_user
-from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved
+from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved, moved_stages
 from xgpu.passes.prepare.chains.results import write_result
 from xgpu.passes.prepare.chains.softmax import with_quotients
 from xgpu.passes.prepare.chains.sums import write_sums
@@ -159,17 +159,28 @@ def _write(gradient: Gradient) -> Mapping[ir.Value, ir.Value] | str:
     attention = gradient.attention
     # Sums of a gradient know the result in another shape, not in another order of its elements.
     stage = gradient.stage
-    result = last_moved(stage, frozenset(("stablehlo.reshape",)) if gradient.sums else MOVED)
+    last = last_moved(stage, frozenset(("stablehlo.reshape",)) if gradient.sums else MOVED)
     rows = list(attention.row_values) if gradient.ends else []
-    chain = _write_attention(attention, [result, *rows])
-    if isinstance(chain, str) or not gradient.ends:
-        return chain if isinstance(chain, str) else {result: chain.results[0]}
+    problems = []
+    for result in (results := moved_stages(last)):
+        chain = _write_attention(attention, [result, *rows])
+        if not isinstance(chain, str):
+            break
+        problems.append(chain)
+    else:
+        return problems[0]
+    if not gradient.ends:
+        return {result: chain.results[0]}
     end = first_user(gradient)
     if end is None:
         return "expected results of a gradient that are read"
+    is_moved_later = results.index(result) > results.index(stage)
+    if is_moved_later and not producer(stage).is_before_in_block(end):
+        return "expected attention's result before what reads its gradient"
     stored = dict(zip(rows, list(chain.results)[1:], strict=True))
     with ir.InsertionPoint(end), end.location:
-        made = GradientChains(gradient, end, stored, reshape(chain.results[0], shape_of(stage))).write()
+        moved = stage if is_moved_later else reshape(chain.results[0], shape_of(stage))
+        made = GradientChains(gradient, end, stored, moved).write()
     return made if isinstance(made, str) else {result: chain.results[0], **made}
 
 

@@ -194,6 +194,27 @@ def test_a_result_that_is_computed_again_has_a_gradient() -> None:
     gradients_are_right(program, program.random_inputs(seed=3), np.tri(70, dtype=bool), LOW)
 
 
+def test_columns_of_results_are_made_of_rows() -> None:
+    """The products around attention ask for columns; kernels store rows, which others move."""
+
+    def attend(x: Any, w: Any, o: Any) -> Any:
+        q, k, v = (jnp.einsum("ef,tf->et", m, x).reshape(2, 32, 72).transpose(2, 0, 1)[None] for m in w)
+        return jnp.einsum("ef,tf->et", o, einsum_attention(q, k, v).reshape(72, 64))
+
+    def gradients(g: Any, *arguments: Any) -> Any:
+        return jax.vjp(attend, *arguments)[1](g)
+
+    program = xgpu.compile(gradients, _spec(64, 72), _spec(72, 64), _spec(3, 64, 64), _spec(64, 64))
+    assert [kernel.emitter for kernel in program.kernels].count("sums") == 2
+    arrays = [np.asarray(each, np.float32).astype(ml_dtypes.bfloat16) for each in program.random_inputs(seed=2)]
+    arrays[2:] = [(each * 0.1).astype(ml_dtypes.bfloat16) for each in arrays[2:]]
+    found, reference = program.run(*arrays), program.reference(*arrays)
+    with jax.enable_x64():
+        exact = [np.asarray(each) for each in gradients(*(jnp.asarray(each.astype(np.float64)) for each in arrays))]
+    for own, other, value in zip(found, reference, exact, strict=True):
+        assert _error(own, value) <= 1.2 * _error(other, value)
+
+
 def test_functions_of_logits() -> None:
     """Soft caps, and arithmetic of 16 bits as the program has it."""
 

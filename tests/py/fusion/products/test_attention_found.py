@@ -162,6 +162,12 @@ def _vjp_of_merged_heads(q: Any, k: Any, v: Any, g: Any) -> Any:
     return jax.vjp(attend, q, k, v)[1](g)
 
 
+def _by_columns(x: Any, w: Any, o: Any) -> Any:
+    """Matrices from the left, of each row, as a vmap has them: products ask for columns of results and gradients."""
+    q, k, v = (jnp.einsum("ef,btf->bet", m, x).reshape(2, 4, 64, 48).transpose(0, 3, 1, 2) for m in w)
+    return jnp.einsum("ef,btf->ebt", o, _sums(_logits(q, k), v).reshape(2, 48, 256))
+
+
 def _projected(x: Any, w: Any, v: Any) -> Any:
     q, k = (jnp.einsum("bqhd,de->bqhe", x, w) for _ in range(2))
     return jnp.einsum("bqf,fg->bqg", _sums(_logits(q, k), v).reshape(2, 48, 256), jnp.tile(w, (4, 4)))
@@ -193,6 +199,7 @@ def test_gradients_are_left_if_that_is_asked_for() -> None:
         (_loss(_projected), (_Q, "bf16[64,64]", _Q), 2),
         (_loss(lambda q, k, v: _attend(_attend(q, k, v), k, v)), (_Q,) * 3, 4),
         (_loss(jax.checkpoint(_attend)), (_Q,) * 3, 2),
+        (_loss(_by_columns), ("bf16[2,48,256]", "bf16[3,256,256]", "bf16[256,256]"), 2),
         (lambda q, k, v, g: jax.vjp(_attend, q, k, v)[1](g), (_Q,) * 4, 2),
         (_vjp_of_merged_heads, (_Q, "bf16[2,48,2,64]", "bf16[2,48,2,64]", "bf16[2,48,256]"), 2),
         (jax.grad(lambda q: _sums(_logits(q, q), q).astype(jnp.float32).sum()), (_Q,), 2),
