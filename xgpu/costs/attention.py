@@ -41,6 +41,9 @@ _QUERY_PRODUCTS, _KEY_PRODUCTS = 2.8, 5
 four; the second is as long as five of them, as it holds two sums and so has less that runs beside products."""
 _SUMS_BYTES = 8
 """Those for each weight that is no softmax, which are 16 bits: written and read, before and after what is computed."""
+_SUMS = 2.45
+"""What sums without a softmax take, in times of attention of their sizes: from 2.1 on without functions, which wait
+behind products, and up to 3.6 with sigmoids and GELUs of few columns, as measured."""
 _SUM_LAUNCHES = 3
 """What sums of rows, and what is made of them, take besides, in launches."""
 
@@ -79,9 +82,9 @@ def gathering_seconds(attention: AttentionSizes, target: Device) -> float:
 def are_sums_fast(chains: Sequence[tuple[AttentionSizes, int]], products: int, target: Device) -> bool:
     """Whether chains of sums without a softmax are faster than so many ``products`` of a library.
 
-    Each chain is as long as attention of its sizes, by its own number of products instead of two.
+    Each chain takes the time of attention of its sizes `_SUMS` times, by its own number of products instead of two.
     """
-    ours = sum(kernel_seconds(sizes, target) * count / _PRODUCTS for sizes, count in chains)
+    ours = _SUMS * sum(kernel_seconds(sizes, target) * count / _PRODUCTS for sizes, count in chains)
     sizes, _ = max(chains, key=lambda each: library_seconds(each[0], target))
     saved = sizes.batch * sizes.rows * sizes.keys * (_LIBRARY_BYTES - _SUMS_BYTES) / target.memory_bandwidth
     return ours < (library_seconds(sizes, target) - saved) * products / _PRODUCTS
