@@ -12,6 +12,7 @@ from xgpu.passes.prepare.solves.factors import cholesky_factors, lu_factors, per
 from xgpu.passes.prepare.solves.triangular import Triangular
 from xgpu.structure import replace_op
 
+_CONFIG = "mhlo.backend_config"
 _CALL, _SOLVE, _CHOLESKY = (f"stablehlo.{name}" for name in ("custom_call", "triangular_solve", "cholesky"))
 _MOST = 4
 """Rows of the largest matrix whose factors are written out: the operations grow with the cube of it."""
@@ -72,7 +73,9 @@ def _form(op: ir.Operation) -> _Form | None:
     """Return what ``op`` computes, if that can be expanded."""
     if op.name != _CALL:
         return _Form(_cholesky, _MOST, 3) if op.name == _CHOLESKY else _Form(_solution, _MOST_TRIANGULAR, 2)
-    return _CALLS.get(ir.StringAttr(op.attributes["call_target_name"]).value)
+    is_told_how = _CONFIG in op.attributes and isinstance(op.attributes[_CONFIG], ir.DictAttr)
+    form = _CALLS.get(ir.StringAttr(op.attributes["call_target_name"]).value)
+    return form if is_told_how or form not in (_LAPACK_SOLUTION, _LAPACK_CHOLESKY) else None
 
 
 def _solution(op: ir.Operation) -> list[Value]:
@@ -95,14 +98,14 @@ def _lapack_solution(op: ir.Operation) -> list[Value]:
 
 
 def _lapack_cholesky(op: ir.Operation) -> list[Value]:
-    config = ir.DictAttr(op.attributes["mhlo.backend_config"])
+    config = ir.DictAttr(op.attributes[_CONFIG])
     is_lower = bool(ir.BoolAttr(config["lower"]).value) if "lower" in config else _letters(op)["uplo"] == "L"
     return cholesky_factors(op.operands[0], is_lower)
 
 
 def _letters(op: ir.Operation) -> dict[str, str]:
     """Return the letters by which LAPACK's functions are told what to do."""
-    config = ir.DictAttr(op.attributes["mhlo.backend_config"])
+    config = ir.DictAttr(op.attributes[_CONFIG])
     named = (config[number] for number in range(len(config)))
     return {each.name: chr(ir.IntegerAttr(each.attr).value) for each in named}
 

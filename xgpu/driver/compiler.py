@@ -1,9 +1,11 @@
 """From a normalised program to its kernels: the stages run in order, each level kept as it was."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.analysis.constants.arrays import Array, array_of, is_readable
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.driver.kernel import Kernel, Times, advance, timed
@@ -30,13 +32,17 @@ class Launch:
     outputs: tuple[int, ...]
 
 
+_CONSTANT = "stablehlo.constant"
+
+
 @dataclass(frozen=True)
 class Program:
     """Kernels, their launches in order, and the values that these hand on.
 
     Values are numbered: first the program's arguments, then what the launches write, in order. ``results`` are the
     numbers of the program's results, None for one without elements. If parts of the program are left to XLA, ``main``
-    is the module of level ``fusions`` that calls the kernels by name, and values are numbered for each launch alone.
+    is the module of level ``fusions`` that calls the kernels by name, and values are numbered for each launch alone,
+    unless only ``constants`` are left: then these are values too, of those numbers.
     """
 
     kernels: tuple[Kernel, ...]
@@ -44,6 +50,7 @@ class Program:
     values: tuple[ArgumentSpec, ...]
     results: tuple[int | None, ...]
     main: ir.Module | None = None
+    constants: Mapping[int, Array] | None = None
 
 
 def plan_program(
@@ -88,11 +95,18 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
     main = named["main"].regions[0].blocks[0]
     numbers: dict[ir.Value | None, int] = {argument: number for number, argument in enumerate(main.arguments)}
     specs = [_value_spec(value, number) for number, value in enumerate(main.arguments)]
-    is_whole = all(_is_of_kernels(op.operation) for op in main.operations)
+    others = [op.operation for op in main.operations if not _is_of_kernels(op.operation)]
+    known = {op: _constant(op) for op in others}
+    is_connected = all(array is not None for array in known.values())
+    constants: dict[int, Array] = {}
     kernels: dict[str, Kernel] = {}
     launches = []
     for op in walk(named["main"]):
-        if op.name == BARRIER and is_whole:
+        if is_connected and (array := known.get(op)) is not None:
+            numbers[op.results[0]] = len(specs)
+            constants[len(specs)] = array
+            specs.append(_value_spec(op.results[0], len(specs)))
+        if op.name == BARRIER and is_connected:
             # What comes out is what went in: only kernels must not cross it.
             pairs = zip(op.results, op.operands, strict=True)
             numbers |= {result: numbers[operand] for result, operand in pairs if operand in numbers}
@@ -101,7 +115,7 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
         if name not in named:
             raise InvalidInput(f"there is no fusion @{name} to call", source_of(op))
-        if is_whole and any(operand not in numbers for operand in op.operands):
+        if is_connected and any(operand not in numbers for operand in op.operands):
             raise InvalidInput(f"the call of @{name} takes a value that no call of @main makes", source_of(op))
         for value in (*op.operands, *op.results):
             if value not in numbers:
@@ -115,7 +129,13 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
             kernels[name] = Kernel(name, device, options, times, {level: emitted})
         launches.append(Launch(kernels[name], inputs, outputs))
     results = tuple(numbers.get(value) for value in list(main.operations)[-1].operation.operands)
-    return Program(tuple(kernels.values()), tuple(launches), tuple(specs), results, None if is_whole else planned)
+    parts = tuple(kernels.values()), tuple(launches), tuple(specs), results
+    return Program(*parts, planned if others else None, constants if is_connected else None)
+
+
+def _constant(op: ir.Operation) -> Array | None:
+    """Return the elements of a constant, None for any other operation, or elements that NumPy does not have."""
+    return array_of(op) if op.name == _CONSTANT and is_readable(op.results[0].type) else None
 
 
 def _is_of_kernels(op: ir.Operation) -> bool:

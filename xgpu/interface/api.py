@@ -58,7 +58,7 @@ class Compiled:
         self.launches: tuple[Launch, ...] = program.launches
         self.values = program.values
         self.result_values = program.results
-        self.main = program.main
+        self.main, self.constants = program.main, program.constants
         self.timings = times
         self._make_on_cpu: Callable[[], Compiled] | None = None
         if level is not None:
@@ -155,7 +155,7 @@ class Compiled:
         values = self._checked(arrays)
         if sanitize and on != "host":
             raise InvalidInput(f"sanitize=True checks kernels on the host: expected on='host', got on='{on}'")
-        if sanitize and self.main is not None:
+        if sanitize and self.constants is None:
             raise InvalidInput("sanitize=True takes a program that is all kernels; parts of this one are left to XLA")
         if sanitize:
             return self._sanitized_program(values)
@@ -171,9 +171,9 @@ class Compiled:
         Counted are operations on elements and loads at level ``lowered``; a function such as the exponential is one.
         """
         values = self._checked(arrays)
-        if self.main is not None:
+        if self.constants is None:
             raise InvalidInput("only a program that is all kernels can be counted; parts of this one are left to XLA")
-        return HostProgram(self, count=True).count(values)
+        return HostProgram(self, count=True, constants=self.constants).count(values)
 
     def _check_ranks(self) -> None:
         for spec in (*self.arguments, *self.results):
@@ -202,7 +202,7 @@ class Compiled:
 
     @cached_property
     def _sanitized_program(self) -> HostProgram:
-        return HostProgram(self, sanitize=True)
+        return HostProgram(self, sanitize=True, constants=self.constants or {})
 
     def run_on_host(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
         """Run on NumPy arrays of the arguments' shapes and types: kernels on the host executor, the rest by XLA."""

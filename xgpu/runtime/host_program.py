@@ -1,6 +1,6 @@
 """Runs a compiled program's kernels on this machine's processor."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,10 +81,18 @@ class HostLaunches:
 class HostProgram:
     """The kernels of a program, compiled for the host; calling it takes and returns NumPy arrays.
 
-    ``sanitize`` makes the kernels check what they do, ``count`` count it.
+    ``sanitize`` makes the kernels check what they do, ``count`` count it. ``constants`` are values that the program has
+    before it runs, by their numbers.
     """
 
-    def __init__(self, program: CompiledProgram, sanitize: bool = False, count: bool = False):
+    def __init__(
+        self,
+        program: CompiledProgram,
+        sanitize: bool = False,
+        count: bool = False,
+        constants: Mapping[int, Array] | None = None,
+    ):
+        self._constants = {number: _buffer(array) for number, array in (constants or {}).items()}
         self._results = tuple(zip(program.result_values, program.results, strict=True))
         compiled = HostLaunches(sanitize, count)
         self._launches = [
@@ -94,7 +102,7 @@ class HostProgram:
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """Run on ``arrays``, one per argument of the program, of its shape and type."""
-        buffers = {number: _buffer(array) for number, array in enumerate(arrays)}
+        buffers = self._constants | {number: _buffer(array) for number, array in enumerate(arrays)}
         for _ in self._run(buffers):
             pass
         return [
@@ -104,7 +112,7 @@ class HostProgram:
 
     def count(self, arrays: Sequence[Array]) -> list[int]:
         """Run on ``arrays``, and return how many operations each launch executed; the kernels are ones that count."""
-        buffers = {number: _buffer(array) for number, array in enumerate(arrays)}
+        buffers = self._constants | {number: _buffer(array) for number, array in enumerate(arrays)}
         return [launch.take_count() for launch in self._run(buffers)]
 
     def _run(self, buffers: dict[int, Array]) -> Iterator[HostLaunch]:

@@ -1,5 +1,6 @@
 """Products of one left operand that meet: one kernel, on the host executor against XLA; and what is no such kernel."""
 
+import dataclasses
 import re
 from collections.abc import Callable
 from typing import Any
@@ -128,7 +129,9 @@ def test_several_layers_have_one_kernel() -> None:
             x = _gated(x, w[first], w[first + 1]) @ w[first + 2]
         return x
 
-    program = xgpu.compile(function, *["bf16[128,128]"] * 10, options=KERNELS)
+    # Layers of few columns are chains otherwise.
+    options = dataclasses.replace(KERNELS, fuse_attention=False)
+    program = xgpu.compile(function, *["bf16[128,128]"] * 10, options=options)
     # The first layer reads an argument of the program.
     calls = {kernel.name: program.ir("fusions").count(f"call @{kernel.name}(") for kernel in program.kernels}
     assert list(calls.values()) == [1, 3, 2]
