@@ -1,21 +1,22 @@
 // RUN: xgpu-opt %s -p reduce-computed-products --split-input-file | FileCheck %s
 
-// Weights with scales are read once, for a sum for each row.
+// Weights with scales for groups of 128 are read once, for a sum for each row.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<2x4096xbf16>
-// CHECK:         %[[W:.*]] = stablehlo.multiply
-// CHECK-NEXT:    stablehlo.slice %arg0 [0:1, 0:4096]
+// CHECK:         stablehlo.multiply {{.*}} : tensor<32x128x8192xbf16>
+// CHECK:         stablehlo.slice %arg0 [0:1, 0:4096]
 // CHECK:         stablehlo.reduce(%{{.*}} init: %{{.*}}) applies stablehlo.add across dimensions = [0] : (tensor<4096x8192xf32>, tensor<f32>) -> tensor<8192xf32>
 // CHECK:         stablehlo.slice %arg0 [1:2, 0:4096]
 // CHECK:         stablehlo.reduce
 // CHECK:         %[[R:.*]] = stablehlo.concatenate %{{.*}}, %{{.*}}, dim = 0 : (tensor<1x8192xbf16>, tensor<1x8192xbf16>) -> tensor<2x8192xbf16>
 // CHECK-NEXT:    return %[[R]]
-func.func @main(%x: tensor<2x4096xbf16>, %q: tensor<4096x8192xi8>, %s: tensor<8192xbf16>) -> tensor<2x8192xbf16> {
-  %0 = stablehlo.convert %q : (tensor<4096x8192xi8>) -> tensor<4096x8192xbf16>
-  %1 = stablehlo.broadcast_in_dim %s, dims = [1] : (tensor<8192xbf16>) -> tensor<4096x8192xbf16>
-  %2 = stablehlo.multiply %0, %1 : tensor<4096x8192xbf16>
-  %3 = stablehlo.dot_general %x, %2, contracting_dims = [1] x [0] : (tensor<2x4096xbf16>, tensor<4096x8192xbf16>) -> tensor<2x8192xbf16>
-  return %3 : tensor<2x8192xbf16>
+func.func @main(%x: tensor<2x4096xbf16>, %q: tensor<32x128x8192xi8>, %s: tensor<32x8192xbf16>) -> tensor<2x8192xbf16> {
+  %0 = stablehlo.convert %q : (tensor<32x128x8192xi8>) -> tensor<32x128x8192xbf16>
+  %1 = stablehlo.broadcast_in_dim %s, dims = [0, 2] : (tensor<32x8192xbf16>) -> tensor<32x128x8192xbf16>
+  %2 = stablehlo.multiply %0, %1 : tensor<32x128x8192xbf16>
+  %3 = stablehlo.reshape %2 : (tensor<32x128x8192xbf16>) -> tensor<4096x8192xbf16>
+  %4 = stablehlo.dot_general %x, %3, contracting_dims = [1] x [0] : (tensor<2x4096xbf16>, tensor<4096x8192xbf16>) -> tensor<2x8192xbf16>
+  return %4 : tensor<2x8192xbf16>
 }
 
 // -----
@@ -52,7 +53,7 @@ func.func @main(%x: tensor<2x4096xf32>, %y: tensor<64x4096xf32>, %w: tensor<4096
 
 // -----
 
-// What is only widened XLA multiplies without storing it.
+// What is only widened XLA multiplies without storing it, scaled for each column as well.
 
 // CHECK-LABEL: func.func @main(
 // CHECK:         stablehlo.dot_general
@@ -61,4 +62,17 @@ func.func @main(%q: tensor<8192x4096xi8>, %x: tensor<4096x3xf32>) -> tensor<8192
   %0 = stablehlo.convert %q : (tensor<8192x4096xi8>) -> tensor<8192x4096xf32>
   %1 = stablehlo.dot_general %0, %x, contracting_dims = [1] x [0] : (tensor<8192x4096xf32>, tensor<4096x3xf32>) -> tensor<8192x3xf32>
   return %1 : tensor<8192x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<2x4096xbf16>
+// CHECK:         stablehlo.dot_general
+// CHECK-NOT:     stablehlo.reduce
+func.func @main(%x: tensor<2x4096xbf16>, %q: tensor<4096x8192xi8>, %s: tensor<8192xbf16>) -> tensor<2x8192xbf16> {
+  %0 = stablehlo.convert %q : (tensor<4096x8192xi8>) -> tensor<4096x8192xbf16>
+  %1 = stablehlo.broadcast_in_dim %s, dims = [1] : (tensor<8192xbf16>) -> tensor<4096x8192xbf16>
+  %2 = stablehlo.multiply %0, %1 : tensor<4096x8192xbf16>
+  %3 = stablehlo.dot_general %x, %2, contracting_dims = [1] x [0] : (tensor<2x4096xbf16>, tensor<4096x8192xbf16>) -> tensor<2x8192xbf16>
+  return %3 : tensor<2x8192xbf16>
 }
