@@ -18,7 +18,6 @@ from typing import NamedTuple, Self
 
 from xgpu import ir
 from xgpu.costs.evaluations import ONLY, Evaluations, Members, Need
-from xgpu.costs.long_elements import long_elements
 from xgpu.costs.recomputation import LOAD, MOST_MOVES, MOST_VISITED, Costs
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements
@@ -54,7 +53,6 @@ _FEW = "computed {} times for each element; storing it would pay from {} instruc
 _CHEAP = "computed {} times for each element, in less time than storing it takes, whatever it is computed from"
 _COSTS = "to recompute it in {} later kernels takes the time of {:,.0f} bytes of traffic, to store and read it {:,.0f}"
 """Texts of reasons."""
-_LONG = Reason("one thread would compute an element of what is computed from it for many launches otherwise")
 _GROUPINGS = 8
 """Limit of rebuilding the groups: values that kernels wait for change levels, which may make more values wait."""
 
@@ -74,8 +72,7 @@ def group_operations(
     facts = BlockFacts(operations, results, families)
     costs, evaluations = Costs(), Evaluations[Group](operations)
     steps = [_Step.of(op) for op in operations]
-    by_kernels = [op for op, falls_back in zip(operations, facts.fall_back, strict=True) if not falls_back]
-    awaited = dict.fromkeys(long_elements(by_kernels, evaluations, target), _LONG)
+    awaited: dict[ir.Value, Reason] = {}
     choice: _Choice = {}
     for _ in range(_GROUPINGS):
         grouping = group_block(facts, scalars_fall_back, awaited)
