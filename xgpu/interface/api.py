@@ -155,7 +155,7 @@ class Compiled:
         values = self._checked(arrays)
         if sanitize and on != "host":
             raise InvalidInput(f"sanitize=True checks kernels on the host: expected on='host', got on='{on}'")
-        if sanitize and self.constants is None:
+        if sanitize and self.main is not None and self.constants is None:
             raise InvalidInput("sanitize=True takes a program that is all kernels; parts of this one are left to XLA")
         if sanitize:
             return self._sanitized_program(values)
@@ -171,7 +171,7 @@ class Compiled:
         Counted are operations on elements and loads at level ``lowered``; a function such as the exponential is one.
         """
         values = self._checked(arrays)
-        if self.constants is None:
+        if self.main is not None and self.constants is None:
             raise InvalidInput("only a program that is all kernels can be counted; parts of this one are left to XLA")
         return HostProgram(self, count=True, constants=self.constants).count(values)
 
