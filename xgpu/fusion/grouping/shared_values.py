@@ -18,6 +18,7 @@ from typing import NamedTuple, Self
 
 from xgpu import ir
 from xgpu.costs.evaluations import ONLY, Evaluations, Members, Need
+from xgpu.costs.long_elements import long_elements
 from xgpu.costs.recomputation import LOAD, MOST_MOVES, MOST_VISITED, Costs
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements
@@ -53,6 +54,7 @@ _FEW = "computed {} times for each element; storing it would pay from {} instruc
 _CHEAP = "computed {} times for each element, in less time than storing it takes, whatever it is computed from"
 _COSTS = "to recompute it in {} later kernels takes the time of {:,.0f} bytes of traffic, to store and read it {:,.0f}"
 """Texts of reasons."""
+_LONG = Reason("one thread would compute an element of what is computed from it for many launches otherwise")
 _GROUPINGS = 8
 """Limit of rebuilding the groups: values that kernels wait for change levels, which may make more values wait."""
 
@@ -79,9 +81,15 @@ def group_operations(
         # What was chosen for the groups before is nearly what will be for these.
         expected = {value: level for value, level in choice.items() if not grouping.is_stored(value)}
         choice, more, why = _choose(steps, grouping, families, costs, evaluations, target, expected)
+        reasons = {value: why[value].reason for value in more}
         if not more:
+            # Only what no rule stores is one thread's work.
+            by_kernels = [op for op in operations if not grouping.falls_back(op)]
+            stored = grouping.stored_at.keys() | choice.keys()
+            reasons = dict.fromkeys(long_elements(by_kernels, stored, evaluations, target), _LONG)
+        if not reasons:
             break
-        awaited |= {value: why[value].reason for value in more}
+        awaited |= reasons
     chosen = {value: (level, why[value].reason) for value, level in reversed(choice.items())}
     grouping = grouping.storing(chosen, families)
     recomputed = [each for each in reversed(why.values()) if each.verdict == Verdict.RECOMPUTED]
