@@ -94,6 +94,7 @@ PREPARE: Pipeline = (
         "separate-products{{target={target}}}",
         "after marks, which say what XLA computes; after all that looks at what products share",
     ),
+    ("merge-scatters", "before concatenations are flattened, some of which it makes of others"),
     ("flatten-concatenations", "before slices are taken of parts: there are fewer to look through"),
     ("slice-parts", "before scatters: the indices of one may be such slices of constants"),
     ("update-single-windows", "before other scatters: these are none any more"),

@@ -1,0 +1,181 @@
+"""The pass `merge-scatters`."""
+
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import batched
+from typing import Any, ClassVar
+
+from xgpu import ir
+from xgpu.analysis.combiners import BINARY, combiners, has_own_types, is_binary, promises
+from xgpu.analysis.in_place import SCATTER
+from xgpu.hlo.constants import is_number, splat_of
+from xgpu.hlo.stablehlo_builder import hlo, shape_of
+from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.structure import behind, element_of, is_argument, producer, replace_op, users_of
+
+_ADD = next(name for name, function in BINARY.items() if function == "add")
+_MOST = 16
+"""Scatters that become one: a kernel has the code of the indices and updates of all of them."""
+
+
+@dataclass(frozen=True)
+class MergeScatters(BlockRewrite):
+    """Merges scatters that add to one array one after the other, or to arrays of zeros that are then added up.
+
+    The gradient of what reads a table several times, such as the corners of a cell, is such a sum: it would set as many
+    arrays to zero as there are reads, and read all of them again. Any other combination of an element and its updates
+    that is one operation is merged as well, where each scatter updates the result of the one before. Needs: nothing.
+    Scatters that promise indices once each are left as they are, as what is merged could not. (Source: XLA's algebraic
+    simplifier merges sums of two scatters.)
+
+    ```mlir
+    %0 = "stablehlo.scatter"(%zeros, %i, %u) ({ ... stablehlo.add ... })
+        : (tensor<64xf32>, tensor<8x1xi32>, tensor<8xf32>) -> tensor<64xf32>
+    %1 = "stablehlo.scatter"(%zeros, %j, %v) ({ ... stablehlo.add ... })
+        : (tensor<64xf32>, tensor<4x1xi32>, tensor<4xf32>) -> tensor<64xf32>
+    %sum = stablehlo.add %0, %1 : tensor<64xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = stablehlo.concatenate %i, %j, dim = 0 : (tensor<8x1xi32>, tensor<4x1xi32>) -> tensor<12x1xi32>
+    %1 = stablehlo.concatenate %u, %v, dim = 0 : (tensor<8xf32>, tensor<4xf32>) -> tensor<12xf32>
+    %sum = "stablehlo.scatter"(%zeros, %0, %1) ({ ... stablehlo.add ... })
+        : (tensor<64xf32>, tensor<12x1xi32>, tensor<12xf32>) -> tensor<64xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "merge-scatters"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((SCATTER,))
+
+    def rewrite_block(self, block: ir.Block) -> None:
+        """Chain the scatters of sums, then merge those of each chain."""
+        for op in operations_of(block, frozenset((_ADD,))):
+            _chain_summands(op)
+        for op in operations_of(block, self.OPERATIONS):
+            if _is_mergeable(op) and _is_last(op):
+                _merge(list(_chain(op))[::-1])
+
+
+def _chain_summands(op: ir.Operation) -> None:
+    """Replace the sum of two chains of scatters to zeros by a chain of both, and that of one and zeros by the chain."""
+    chains = [list(_chain(producer(value))) for value in op.operands if _is_only_summand(value)]
+    zeros = sum(_is_positive_zero(value) for value in op.operands)
+    if not chains or len(chains) + zeros < 2 or not all(_is_positive_zero(chain[-1].operands[0]) for chain in chains):
+        return
+    if len(chains) == 2:
+        first, second = chains
+        for each in reversed(second):
+            each.move_before(op)
+        second[-1].operands[0] = first[0].results[0]
+    replace_op(op, [chains[-1][0].results[0]])
+
+
+def _is_only_summand(value: ir.Value) -> bool:
+    """Whether ``value`` is a scatter that adds, and read by one sum alone."""
+    if is_argument(value) or not _is_mergeable(producer(value)) or len(users_of(value)) != 1:
+        return False
+    return combiners(producer(value))[0].function == "add"
+
+
+def _is_positive_zero(value: ir.Value) -> bool:
+    """Whether all elements are zero, and none is a negative one, which a sum would keep."""
+    value = behind(value, "stablehlo.broadcast_in_dim")
+    if is_argument(value) or not is_number(value, 0):
+        return False
+    found: Any = splat_of(producer(value)) if producer(value).name == "stablehlo.constant" else None
+    return found is not None and math.copysign(1, found.value) > 0
+
+
+def _is_mergeable(op: ir.Operation) -> bool:
+    """Whether a scatter combines the elements of one array with updates of their type, in any order."""
+    if op.name != SCATTER or len(op.results) != 1 or not has_own_types(op) or promises(op, "unique_indices"):
+        return False
+    return is_binary(combiners(op)[0].function) and _scatter_dimension(op) is not None
+
+
+def _chain(last: ir.Operation) -> Iterator[ir.Operation]:
+    """Yield ``last``, then the scatters before it, of which each makes what the one after it updates."""
+    op: ir.Operation | None = last
+    while op is not None:
+        yield op
+        op = _before(op)
+
+
+def _before(op: ir.Operation) -> ir.Operation | None:
+    """Return the scatter of the same function whose result ``op`` updates and nothing else reads; None if none does."""
+    updated = op.operands[0]
+    if is_argument(updated) or len(users_of(updated)) != 1:
+        return None
+    before = producer(updated)
+    if before.block != op.block or not _is_mergeable(before):
+        return None
+    return before if combiners(before)[0].function == combiners(op)[0].function else None
+
+
+def _is_last(op: ir.Operation) -> bool:
+    """Whether no scatter goes on with the chain of ``op``."""
+    users = users_of(op.results[0])
+    return len(users) != 1 or not _is_mergeable(users[0]) or _before(users[0]) is None
+
+
+def _merge(chain: Sequence[ir.Operation]) -> None:
+    """Merge the scatters of a chain, the first one first, whose indices and updates have the same form."""
+    if len(chain) < 2:
+        return
+    alike: dict[Hashable, list[ir.Operation]] = {}
+    for op in chain:
+        alike.setdefault(_form(op), []).append(op)
+    parts = [part for ops in alike.values() for part in batched(ops, _MOST)]
+    if len(parts) == len(chain):
+        return
+    last, updated = chain[-1], chain[0].operands[0]
+    with ir.InsertionPoint(last), last.location:
+        for part in parts:
+            updated = _merged(updated, part)
+    replace_op(last, [updated])
+    for op in reversed(chain[:-1]):
+        op.erase()
+
+
+def _merged(updated: ir.Value, ops: Sequence[ir.Operation]) -> ir.Value:
+    """Create the scatter of the indices and updates of all ``ops`` to ``updated``, and return its result."""
+    merged = ops[0].clone()
+    merged.operands[0] = updated
+    if len(ops) > 1:
+        merged.attributes["indices_are_sorted"] = ir.BoolAttr.get(False)
+        indices, updates = _dimensions(ops[0])
+        for number, dimension in ((1, indices), (2, updates)):
+            merged.operands[number] = hlo.concatenate([op.operands[number] for op in ops], dimension)
+        # Concatenated just now, before which the scatter was cloned.
+        merged.move_after(producer(merged.operands[2]))
+    return merged.results[0]
+
+
+def _numbers(op: ir.Operation) -> ir.stablehlo.ScatterDimensionNumbers:
+    return ir.stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
+
+
+def _scatter_dimension(op: ir.Operation) -> int | None:
+    """Return the first dimension of the indices that counts updates, not batches; None if there is none."""
+    numbers = _numbers(op)
+    left_out = {numbers.index_vector_dim, *numbers.scatter_indices_batching_dims}
+    return next((i for i in range(len(shape_of(op.operands[1]))) if i not in left_out), None)
+
+
+def _dimensions(op: ir.Operation) -> tuple[int, int]:
+    """Return the dimensions of the indices and of the updates along which updates are added."""
+    numbers, own = _numbers(op), _scatter_dimension(op)
+    assert own is not None
+    windows = numbers.update_window_dims
+    counted = [i for i in range(len(shape_of(op.operands[2]))) if i not in windows]
+    return own, counted[own - (numbers.index_vector_dim < own)]
+
+
+def _form(op: ir.Operation) -> Hashable:
+    """Return what indices and updates have in common that can be concatenated."""
+    forms = []
+    for value, dimension in zip(list(op.operands)[1:], _dimensions(op), strict=True):
+        sizes = [size for number, size in enumerate(shape_of(value)) if number != dimension]
+        forms.append((str(element_of(value)), tuple(sizes)))
+    return (str(op.attributes["scatter_dimension_numbers"]), *forms)
