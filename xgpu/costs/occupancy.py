@@ -26,7 +26,7 @@ def elements_of_a_launch(target: Device) -> int:
     return 1 << (int(read) // 4 - 1).bit_length()
 
 
-def seconds_of_blocks(moved: int, blocks: int, target: Device) -> float:
+def seconds_of_blocks(moved: float, blocks: int, target: Device) -> float:
     """Return how long so many blocks of as many threads as one may have take to move so many bytes."""
     each = target.max_threads_per_block * BYTES_IN_FLIGHT / target.memory_latency
     return moved / min(target.memory_bandwidth, max(1, blocks) * each)

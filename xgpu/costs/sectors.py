@@ -16,6 +16,8 @@ from xgpu.target_machine import WARP_SIZE
 
 SECTOR_BYTES = 32
 _SECTOR_BITS = 8 * SECTOR_BYTES
+_SECTORS_OF_LINE = 4
+_LINE_BITS = _SECTORS_OF_LINE * _SECTOR_BITS
 
 
 @dataclass(frozen=True)
@@ -100,3 +102,26 @@ def overfetch(run_bits: int) -> float:
 def fills_sectors(run_bits: int) -> bool:
     """Whether accesses of runs of so many bits use more than half of the bytes they touch: runs of a sector or more."""
     return run_bits > 0 and overfetch(run_bits) < 2
+
+
+def passes(starts: np.ndarray[Any, Any], element_bits: int) -> float:
+    """Return how many passes through the first-level cache requests of warps take.
+
+    ``starts`` has for each request, which is a row, the element that each lane's access of up to 16 bytes starts with,
+    or -1 where a lane has none. A pass serves four sectors of a line. Neighbours that do not start with a line take a
+    quarter of a pass more.
+    """
+    has_access = starts >= 0
+    found = 1.0 * has_access.any(axis=1)
+    sectors_, lines = (
+        _distinct_of_rows(np.where(has_access, starts * element_bits // bits, -1))
+        for bits in (_SECTOR_BITS, _LINE_BITS)
+    )
+    return float(np.maximum(found, np.maximum(sectors_ / _SECTORS_OF_LINE, lines - 1)).sum())
+
+
+def _distinct_of_rows(numbers: np.ndarray[Any, Any]) -> Any:
+    """Return how many different numbers from 0 each row has."""
+    ordered = np.sort(numbers, axis=1)
+    is_new = np.diff(ordered, axis=1, prepend=-1) > 0
+    return is_new.sum(axis=1)

@@ -2,11 +2,12 @@
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 
 from tests.py.indexing.indexing_strategies import decisions, hundreds, make_expr
-from xgpu.costs.sectors import SECTOR_BYTES, Touched, fills_sectors, overfetch, sectors
+from xgpu.costs.sectors import SECTOR_BYTES, Touched, fills_sectors, overfetch, passes, sectors
 from xgpu.indexing import IndexingMap, Interval
 from xgpu.target_machine import WARP_SIZE
 
@@ -65,3 +66,38 @@ def test_overfetch_is_the_average_of_many_runs(run_bits: int) -> None:
 def test_runs_of_a_sector_or_more_fill_sectors() -> None:
     """None of less does, however it is aligned: what is as long on average as twice its bytes is no row."""
     assert [bits for bits in range(1200) if fills_sectors(bits)] == list(range(8 * SECTOR_BYTES, 1200))
+
+
+def passes_of(lanes: list[int], element_bits: int) -> float:
+    """By the definition: a pass for four sectors of a line, and no more for neighbours that a line's end parts."""
+    starts = [lane * element_bits for lane in lanes if lane >= 0]
+    touched = {start // (8 * SECTOR_BYTES) for start in starts}
+    lines = {start // (4 * 8 * SECTOR_BYTES) for start in starts}
+    return max(1, len(touched) / 4, len(lines) - 1) if starts else 0
+
+
+@pytest.mark.parametrize(
+    ("lanes", "expected"),
+    [
+        (list(range(WARP_SIZE)), 1),
+        ([7] * WARP_SIZE, 1),
+        (list(range(3, 3 + WARP_SIZE)), 1.25),
+        ([4 * lane for lane in range(WARP_SIZE)], 4),
+        ([32 * lane for lane in range(WARP_SIZE)], 31),
+        ([-1] * WARP_SIZE, 0),
+    ],
+)
+def test_passes_of_requests(lanes: list[int], expected: float) -> None:
+    assert passes(np.array([lanes, lanes]), 32) == 2 * expected
+
+
+@hundreds
+@given(decisions)
+def test_passes(rng: random.Random) -> None:
+    bits = rng.choice([8, 16, 32, 64, 128])
+    step = rng.choice([0, 1, 2, 5, 64])
+    requests = [
+        [-1 if rng.random() < 0.1 else start + step * lane + rng.randint(0, 2) for lane in range(WARP_SIZE)]
+        for start in (rng.randint(0, 1000), rng.randint(0, 1000))
+    ]
+    assert passes(np.array(requests), bits) == sum(passes_of(lanes, bits) for lanes in requests)

@@ -15,17 +15,21 @@ from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.analysis.subgraphs import partition
 from xgpu.costs.registers import registers_for
+from xgpu.costs.traffic import moved_bytes
 from xgpu.costs.values import instructions
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import Emits, KernelBuilder, Tile, emit_alone, loop, put
 from xgpu.emit.reduction_tiling import power_of_two_below
+from xgpu.emit.runs import run_by_loads
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import BlockSchedule, Schedule, power_of_two, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.fusion.grouping.families import Candidate, Heroes, Match
-from xgpu.indexing.access import Shape, shape_of
+from xgpu.fusion.loops.steps import read_by_loop
+from xgpu.fusion.memory_reads import arrays_read
+from xgpu.indexing.access import Shape, identity_map, shape_of
 from xgpu.indexing.affine import delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -144,6 +148,19 @@ class Loop:
         """The number of elements of a result."""
         return math.prod(self.shape)
 
+    @cached_property
+    def code(self) -> int:
+        """About how many instructions compute an element of each result."""
+        return sum(instructions(view.operation) for view in self.fusion.body.operations)
+
+    def run(self, longest: int) -> int:
+        """Return how many consecutive elements a thread takes by what it loads, ``longest`` or fewer."""
+        moved = moved_bytes(self.fusion.body, self.fusion.aliases or (-1,) * len(self.fusion.results), read_by_loop)
+        accesses = [(root, identity_map(self.shape)) for root in self.fusion.results]
+        accesses += [access for root in self.fusion.results for access in arrays_read(root)]
+        bytes_ = moved / max(1, self.elements)
+        return run_by_loads(accesses, self.shape, longest, bytes_, self.code, self.fusion.device, True)
+
 
 @dataclass(frozen=True)
 class LoopSchedule(BlockSchedule):
@@ -155,8 +172,8 @@ class LoopSchedule(BlockSchedule):
 
     @classmethod
     def of(cls, facts: Loop) -> Self:
-        """The elements of an access, and two rows where columns are read again for each."""
-        vector = elements_per_thread(facts.fusion, facts.elements)
+        """The elements of an access, or as many as loads take least for; two rows if columns are read for each."""
+        vector = max(elements_per_byte(facts.fusion), facts.run(elements_per_thread(facts.fusion, facts.elements)))
         return cls(facts.fusion.options.threads_per_block, vector, rows_per_thread(facts.fusion, facts.shape, vector))
 
     @property
@@ -172,8 +189,7 @@ class LoopSchedule(BlockSchedule):
         """The registers of all elements that a thread reads and writes, or of the values computed from them."""
         types = (*facts.fusion.parameter_types, *facts.fusion.result_types)
         widths = [element_dtype(type_).storage_bits for type_ in types]
-        code = sum(instructions(view.operation) for view in facts.fusion.body.operations)
-        return registers_for(self.vector * self.rows, widths, code)
+        return registers_for(self.vector * self.rows, widths, facts.code)
 
     def problems(self, facts: Loop) -> Iterator[str]:
         """A thread writes whole bytes, and rows and columns that it takes together are there."""

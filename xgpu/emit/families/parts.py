@@ -13,7 +13,9 @@ from typing import Any, Self, cast
 
 from xgpu import ir
 from xgpu.costs.registers import most_threads
+from xgpu.costs.time import bytes_per_instruction
 from xgpu.costs.traffic import moved_bytes
+from xgpu.costs.values import elements, instructions
 from xgpu.device import Device
 from xgpu.dialects.attributes import ALIASES, EMITTER, SCHEDULE, schedule_values
 from xgpu.emit.base import Fusion, LaunchDimensions
@@ -37,6 +39,7 @@ from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.emit.schedule import BlockSchedule, Schedule, whole_number
 from xgpu.errors import InvalidInput
 from xgpu.fusion.loops.steps import read_by_loop
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -72,6 +75,15 @@ class Part:
     def moved(self) -> int:
         """About how many bytes it reads and writes; of what it gathers or slices that alone."""
         return moved_bytes(self.fusion.body, self.aliases, read_by_loop)
+
+    def weight(self, target: Device) -> float:
+        """Return how long it takes on a device, as the bytes that memory moves meanwhile."""
+        executed = 0
+        for view in self.fusion.body.operations:
+            op = view.operation
+            if op.results and not (op.name in OPERATIONS and OPERATIONS[op.name].is_view):
+                executed += instructions(op) * elements(op.results[0])
+        return self.moved + executed * bytes_per_instruction(target)
 
     def problem(self) -> str | None:
         """Return why this can be no part of a kernel, None if it can."""
@@ -127,13 +139,14 @@ class Parts:
         return tuple(_parts(self.fusion))
 
     def share(self, part: Part) -> Device:
-        """Return the share of the device that a part has by what it moves."""
+        """Return the share of the device that a part has by the time that it takes."""
         device = self.fusion.device
-        return replace(device, sm_count=max(1, round(device.sm_count * part.moved / self._moved)))
+        share = self._weights[part] / max(1, sum(self._weights.values()))
+        return replace(device, sm_count=max(1, round(device.sm_count * share)))
 
     @cached_property
-    def _moved(self) -> int:
-        return max(1, sum(each.moved for each in self.parts))
+    def _weights(self) -> Mapping[Part, float]:
+        return {part: part.weight(self.fusion.device) for part in self.parts}
 
     @cached_property
     def _schedules(self) -> dict[int, list[BlockSchedule]]:

@@ -31,8 +31,8 @@ from xgpu.indexing.scatter_maps import ScatterMaps, scatter_maps
 from xgpu.structure import dtype_of
 from xgpu.target_machine import ADDED_AS_VECTORS
 
-_SINGLE_UPDATES = 4
-"""Updates with an index each that a thread makes: their indices and elements are then read as vectors."""
+_SINGLE_UPDATES = 2
+"""Updates with an index each that a thread makes."""
 
 
 class ScatterInputs:
@@ -249,9 +249,10 @@ def longest_vector(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operat
 def run_of_updates(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operation]) -> int:
     """Return how many consecutive elements of the updates a thread makes: a power of two.
 
-    As many as a vector access or atomic operation holds, if that many lie side by side in the operand as well, or a few
-    if each update has an index of its own, so that at least indices and updates are read as vectors. One where neither
-    holds, and where the updates do not fill the device's threads.
+    As many as a vector access or atomic operation holds, if that many lie side by side in the operand as well, or two
+    if each update has an index of its own: more leave fewer threads to wait for memory, but neighbours often update
+    neighbours, which memory takes as one request from neighbouring threads. One where neither holds, and where the
+    updates do not fill the device's threads.
     """
     widths = [dtype_of(value).storage_bits for hero in heroes for value in hero.results]
     threads = fusion.device.resident_threads

@@ -294,3 +294,14 @@ def test_a_reduction_beside_a_loop_of_much_code_has_its_small_blocks(reduced: An
         program = xgpu.compile(lambda x, y: (reduced(x), _long(y, steps)), f"f32[{shape}]", "f32[2048,300]")
         found |= set(re.findall(r'"parts", xgpu.schedule = #xgpu.schedule<threads = (\d+)>', program.ir("fusions")))
     assert found & {"64", "128"}
+
+
+def test_a_part_that_computes_much_of_little_has_blocks_for_it() -> None:
+    """Counts of 1,024 numbers among 8,192 read 32 KB, and take longer than to move 3 MB beside them."""
+
+    def function(codes: Any, x: Any, y: Any) -> Any:
+        return jax.nn.one_hot(codes, 1024).sum(0), ((x - y) ** 2).sum(), x - 2 * y
+
+    program = xgpu.compile(function, "s32[8192]", "f32[4096,64]", "f32[4096,64]")
+    schedule = next(line for line in program.ir("fusions").splitlines() if "reduce_column" in line)
+    assert int(re.findall(r"row_lanes = (\d+)", schedule)[0]) >= 4

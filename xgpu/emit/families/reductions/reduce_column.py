@@ -124,7 +124,13 @@ class ColumnSchedule(BlockSchedule):
         for enough, some in ((2 * target.sm_count, line), (target.sm_count, least)):
             while lanes > some and around * -(-vectors // lanes) < enough:
                 lanes //= 2
-        units, row_lanes = around * -(-vectors // lanes), 1
+        while (
+            vector > 1
+            and around * -(-columns // (lanes * vector)) < target.sm_count
+            and lanes * vector * max(widths, default=32) // 8 > LEAST_BYTES
+        ):
+            vector //= 2
+        units, row_lanes = around * -(-columns // (lanes * vector)), 1
         tile = lanes * vector * sum(accumulators)
         registers = _registers(vector, accumulators, held)
         most_threads = min(target.max_threads_per_block, target.registers_per_sm // registers)

@@ -16,6 +16,7 @@ from xgpu import ir
 from xgpu.analysis.heroes import forms_of, is_packed
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
+from xgpu.costs.traffic import moved_bytes
 from xgpu.costs.values import elements, instructions
 from xgpu.dialects.attributes import FIRST_EXTREME, HERO, MANY_RESTS
 from xgpu.dialects.threads import ShuffleReduceOp
@@ -24,16 +25,19 @@ from xgpu.emit.base import Fusion
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.epilogue import Epilogues
 from xgpu.emit.kernel_builder import KernelBuilder, Variable, loop, put
-from xgpu.emit.reduction_tiling import alignment
+from xgpu.emit.reduction_tiling import alignment, vector_length
+from xgpu.emit.runs import run_by_loads
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.fusion.loops.steps import read_by_loop
 from xgpu.fusion.memory_reads import arrays_read
 from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, linearize, symbol
 from xgpu.indexing.hlo_maps import reshape_map
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.structure import dtype_of, longest_chains
+from xgpu.target_machine import WARP_SIZE
 
 
 @dataclass(frozen=True)
@@ -137,16 +141,24 @@ class Reductions(Accumulators):
         places = [dim(i) for i in range(len(sizes))]
         return linearize(places, sizes) - places[-1]
 
-    @property
+    @cached_property
     def longest_vector(self) -> int:
-        """The longest vector that the options and the alignment of stored rows allow, if read ones are aligned better.
+        """The longest vector that the options and the alignment of stored rows allow, or that loads take least for.
 
-        A cache makes up for loads that are a vector apart, but each such store writes a part of every sector.
+        Where read ones are aligned better, a cache makes up for loads that are a vector apart, but each such store
+        writes a part of every sector.
         """
-        longest = super().longest_vector
-        if not self.side_outputs or self.starts == [self._own_start]:
-            return longest
-        return min(longest, alignment([self._own_start]))
+        longest = min(super().longest_vector, vector_length(self.widths))
+        if self.side_outputs and self.starts != [self._own_start]:
+            longest = min(longest, alignment([self._own_start]))
+        moved = moved_bytes(self.fusion.body, self.fusion.aliases or (-1,) * len(self.fusion.results), read_by_loop)
+        accesses = [(self.fusion.results[number], self.element_map(number)) for number in self.side_outputs]
+        accesses += [access for value in self._read for access in arrays_read(value)]
+        bytes_, blocks = moved / max(1, self.shape.elements), self.shape.results
+        if not self.shape.is_rows:
+            blocks = -(-blocks // WARP_SIZE)
+        busy = replace(self.fusion.device, sm_count=max(1, min(blocks, self.fusion.device.sm_count)))
+        return run_by_loads(accesses, self.shape.shape, longest, bytes_, self.code, busy)
 
     @cached_property
     def _read(self) -> list[ir.Value]:

@@ -1,0 +1,75 @@
+"""The elements that a thread computes: an access, or fewer where loads would take longer than memory."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import pytest
+
+import xgpu
+
+LARGE = "f32[2048,2048]"
+
+
+def numbers(function: Callable[..., Any], *specs: str) -> list[tuple[str, int]]:
+    """The emitter of each kernel, and the elements that a thread of it takes at once."""
+    module = xgpu.compile(function, *specs).planned
+    assert module is not None
+    found = []
+    for view in module.body.operations:
+        attributes = view.operation.attributes
+        if "xgpu.schedule" in attributes:
+            schedule = str(attributes["xgpu.schedule"])
+            vector = next(int(each.split("=")[1]) for each in schedule.split(",") if "vector" in each)
+            found.append((str(attributes["xgpu.emitter"]).strip('"'), vector))
+    return found
+
+
+def least_of_neighbours(x: Any) -> Any:
+    moved = [x[i : i + 2048, j : j + 2048] for i in range(5) for j in range(5)]
+    return functools.reduce(jnp.minimum, moved)
+
+
+def distances_of_bits(a: Any, b: Any) -> Any:
+    return jnp.bitwise_count(a[:, None] ^ b[None]).sum(-1)
+
+
+@pytest.mark.parametrize(
+    ("function", "specs", "vector"),
+    [
+        # One access, of each array.
+        (lambda x: jnp.sin(x) + 1, [LARGE], 4),
+        (lambda x, y: x + y[None], [LARGE, "f32[2048]"], 4),
+        # Three neighbours of each point, which a thread reads as three accesses for four points.
+        (lambda a, b: ((a[:, None] - b[None]) ** 2).sum(-1), ["f32[1024,3]", "f32[4096,3]"], 4),
+        # Rows of 32 bytes of neighbouring results: four of them a lane, and each request has 32 lines.
+        (distances_of_bits, ["u32[1024,8]", "u32[4096,8]"], 2),
+        # Unaligned neighbours, none of which is an access.
+        (least_of_neighbours, ["f32[2052,2052]"], 2),
+    ],
+)
+def test_runs_of_loops(function: Callable[..., Any], specs: list[str], vector: int) -> None:
+    assert numbers(function, *specs) == [("loop", vector)]
+
+
+@pytest.mark.parametrize(
+    ("function", "spec", "vector"),
+    [
+        (lambda x: x.sum(1), LARGE, 4),
+        # A column of an array, by one block, which memory would give more: each element in a sector of its own.
+        (lambda x: x[:, 3].sum(), "f32[16384,16]", 1),
+        (lambda x: x.sum(1).sum(), "f32[16384,8]", 1),
+    ],
+)
+def test_runs_of_reductions(function: Callable[..., Any], spec: str, vector: int) -> None:
+    assert numbers(function, spec)[0] == ("reduce_row", vector)
+
+
+def test_what_reads_nothing_takes_an_access() -> None:
+    assert numbers(lambda: jnp.zeros((2048, 2048)), *[]) == [("loop", 4)]
+
+
+def test_variables_without_values_are_no_loads() -> None:
+    """A sum of no elements reads none."""
+    assert numbers(lambda x, y: x + y.sum(1)[:, None], LARGE, "f32[2048,0]") == [("loop", 4)]

@@ -1,0 +1,133 @@
+"""The run of consecutive elements that a thread computes: as long as an access, but for what its loads take then.
+
+A run is one access of an array that is read at the same indices, or of neighbours that start at a multiple of it. What
+is read with a stride or from unaligned neighbours is one load for each element, and the longer the run, the further
+apart are the elements that the lanes of a warp load together: the first-level cache takes longer for the same loads.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from xgpu import ir
+from xgpu.costs.occupancy import seconds_of_blocks
+from xgpu.costs.sectors import passes
+from xgpu.device import Device
+from xgpu.indexing.access import Shape, identity_map, shape_of
+from xgpu.indexing.affine import linearize
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import dtype_of
+from xgpu.target_machine import WARP_SIZE
+
+type Access = tuple[ir.Value, IndexingMap]
+"""An array, and the map from an element that is computed to those of the array that it reads, or that it is."""
+type _Numbers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+_ACCESS_BITS = 128
+"""Bits of the widest access."""
+_SAMPLE = (8, 4)
+"""Elements that are looked at of those which an element is computed from: along the last dimension, and any other."""
+_GAIN = 0.85
+"""Share of a longer run's time that a shorter one takes to be chosen, as what is left out favours longer runs."""
+_WAITS = 2
+"""Times as long as a load from memory that a thread takes at least, which begins, loads and stores."""
+_INDEX_INSTRUCTIONS = 40
+"""Instructions of a thread, about, that are the same for all elements of its run."""
+
+
+def run_by_loads(
+    accesses: Iterable[Access],
+    shape: Shape,
+    longest: int,
+    element_bytes: float,
+    code: int,
+    target: Device,
+    is_whole: bool = False,
+) -> int:
+    """Return how many consecutive elements of an array of ``shape`` a thread computes: ``longest``, or fewer.
+
+    Thread after thread takes a run, each a power of two. An element reads and writes ``accesses``, takes ``code``
+    instructions, and memory moves ``element_bytes`` for it. ``is_whole``: a run is all that a thread computes.
+    ``target`` is the device, or the multiprocessors of it that have blocks.
+    """
+    own, found = identity_map(shape), dict.fromkeys(accesses)
+    if longest == 1 or math.prod(shape) < WARP_SIZE * longest or all(map_ == own for _, map_ in found):
+        return longest
+    read = [(value, map_) for value, map_ in found if all(each.size for each in map_.symbols)]
+    sampled = [(value, *_sample(value, map_, shape, WARP_SIZE * longest)) for value, map_ in read]
+    moved = seconds_of_blocks(element_bytes, target.sm_count, target)
+    waiting = is_whole * _WAITS * target.memory_latency / target.resident_threads
+
+    def seconds(run: int) -> float:
+        loads = _passes_of_loads(sampled, run) / (WARP_SIZE * run * target.sm_count * target.clock)
+        issued = (code + _INDEX_INSTRUCTIONS / run) / target.issue_rate
+        return max(loads, issued, waiting / run, moved)
+
+    best, least = longest, seconds(longest)
+    for run in (longest >> shift for shift in range(1, longest.bit_length())):
+        if (shorter := seconds(run)) < _GAIN * least:
+            best, least = run, shorter
+    return best
+
+
+def _sample(value: ir.Value, map_: IndexingMap, shape: Shape, count: int) -> tuple[_Numbers, float]:
+    """Return the positions in ``value`` that ``count`` elements in the middle are computed from, -1 for none.
+
+    By the element, then by the variables of the map, of which a few are sampled; with how many times as many there are.
+    """
+    last = len(map_.symbols) - 1
+    sizes = [min(each.size, _SAMPLE[number != last]) for number, each in enumerate(map_.symbols)]
+    first = math.prod(shape) // 2 // count * count
+    axes = [
+        np.arange(first, first + count),
+        *(each.lower + np.arange(n) for each, n in zip(map_.symbols, sizes, strict=True)),
+    ]
+    element, *others = np.meshgrid(*axes, indexing="ij")
+    symbols: list[Any] = others
+    dims: list[Any] = list(np.unravel_index(element, shape))
+    indices = [np.broadcast_to(each.evaluate(dims, symbols), element.shape) for each in map_.results]
+    inside = np.ones(element.shape, dtype=bool)
+    for index, size in zip(indices, shape_of(value), strict=True):
+        inside &= (index >= 0) & (index < size)
+    for expr, interval in map_.constraints:
+        found = np.asarray(expr.evaluate(dims, symbols))
+        inside &= (found >= interval.lower) & (found <= interval.upper)
+    position = np.broadcast_to(linearize(map_.results, shape_of(value)).evaluate(dims, symbols), element.shape)
+    whole = math.prod(each.size for each in map_.symbols)
+    return np.where(inside, position, -1).reshape(count, -1), whole / math.prod(sizes)
+
+
+def _passes_of_loads(sampled: Iterable[tuple[ir.Value, _Numbers, float]], run: int) -> float:
+    """Return the passes through the first-level cache that a warp takes whose lanes load for ``run`` elements each.
+
+    A thread loads an element once, whatever it computes from it.
+    """
+    requests: dict[tuple[ir.Value, float], list[_Numbers]] = {}
+    for value, positions, times in sampled:
+        lanes = np.unique(positions[: WARP_SIZE * run].reshape(WARP_SIZE, -1), axis=1)
+        requests.setdefault((value, times), []).append(_requests(lanes, dtype_of(value).storage_bits))
+    return sum(
+        times * passes(np.unique(np.concatenate(rows), axis=0), dtype_of(value).storage_bits)
+        for (value, times), rows in requests.items()
+    )
+
+
+def _requests(lanes: _Numbers, bits: int) -> _Numbers:
+    """Return requests that load the positions of each lane, each as a row of the lanes' first elements.
+
+    As wide as what a lane loads are aligned neighbours.
+    """
+    ordered = np.sort(lanes, axis=1)
+    width = max(1, _ACCESS_BITS // bits)
+    while ordered.shape[1] % width or not _are_accesses(ordered.reshape(WARP_SIZE, -1, width)):
+        width //= 2
+    return ordered[:, ::width].T
+
+
+def _are_accesses(groups: _Numbers) -> bool:
+    """Whether the elements of each group, along the last dimension, are neighbours that start at a multiple of them."""
+    first, width = groups[..., :1], groups.shape[-1]
+    is_none = (groups == -1).all(axis=-1, keepdims=True)
+    return bool(((groups == first + np.arange(width)) & (first % width == 0) | is_none).all())
