@@ -39,9 +39,7 @@ def rows(x: Any, i: Any, u: Any) -> Any:
 
 
 @pytest.mark.parametrize("dtype", ["f32", "s32", "bf16", "f64", "u8"])
-@pytest.mark.parametrize(
-    ("function", "scatters"), [(sums, 1), (in_turn, 2), (gradient_of_corners, 1), (rows, 2)], ids=lambda each: str(each)
-)
+@pytest.mark.parametrize(("function", "scatters"), [(sums, 1), (in_turn, 2), (gradient_of_corners, 1), (rows, 2)])
 def test_merged(function: Callable[..., Any], scatters: int, dtype: str) -> None:
     if function is gradient_of_corners and dtype in ("s32", "u8"):
         pytest.skip("integers have no gradient")
