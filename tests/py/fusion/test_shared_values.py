@@ -16,7 +16,7 @@ def _updates(steps: int):
     def function(x, y, i):
         for _ in range(steps):
             y = jnp.sin(y) + 1
-            x = x.at[i].add(y)
+            x = x.at[i].add(y, unique_indices=True)
         return x
 
     return function
