@@ -72,6 +72,8 @@ class Evaluations[K: Kernel]:
         self._captured = {number: inside for number, op in enumerate(operations) if (inside := captured(op))}
         self._known: list[_Known | None] = [None] * len(operations)
         self._wanted: dict[ir.Value, dict[K, dict[Scope, Members]]] = {}
+        # The members that read what the block does not make.
+        self._given: dict[ir.Value, dict[K, Members]] = {}
         self._placements: dict[K, Placement] = {}
         self._roots: dict[tuple[K, Shape], Scope] = {}
         # The members for which each scope is computed so many times.
@@ -80,7 +82,7 @@ class Evaluations[K: Kernel]:
 
     def start(self) -> None:
         """Forget all kernels; what is known of operations is kept."""
-        for table in (self._wanted, self._placements, self._roots, self._counts, self._placed):
+        for table in (self._wanted, self._given, self._placements, self._roots, self._counts, self._placed):
             table.clear()
 
     def want(self, value: ir.Value, kernel: K, members: Members) -> None:
@@ -108,6 +110,14 @@ class Evaluations[K: Kernel]:
                     needs.append(Need(kernel, members, members.bit_count(), times))
         return needs
 
+    def is_wanted(self, value: ir.Value, kernel: K, members: Members) -> bool:
+        """Whether all ``members`` of ``kernel`` read or compute ``value``, by what is known so far of them."""
+        if value in self._makers:
+            found = _union(self._wanted.get(value, {}).get(kernel, {}))
+        else:
+            found = self._given.get(value, {}).get(kernel, 0)
+        return not members & ~found
+
     def compute(self, op: ir.Operation, kernels: Mapping[K, Members]) -> None:
         """Pass the counts of ``op`` on to its operands, for ``kernels``, whose results it computes."""
         number = self._numbers[op]
@@ -117,6 +127,8 @@ class Evaluations[K: Kernel]:
                 for operand in (*op.operands, *inside):
                     if operand in self._makers:
                         self.want(operand, kernel, members)
+                    else:
+                        _include(self._given.setdefault(operand, {}), kernel, members)
                 continue
             known = self._known_of(number)
             for scope, times, placed in self._place(number, kernel, members):
@@ -139,6 +151,8 @@ class Evaluations[K: Kernel]:
             if is_made:
                 scopes = wanted.setdefault(operand, {}).setdefault(kernel, {})
                 scopes[child] = scopes.get(child, 0) | members
+            else:
+                _include(self._given.setdefault(operand, {}), kernel, members)
 
     def _place(self, number: int, kernel: K, members: Members) -> "list[_Placed]":
         """Place an operation in ``members``, after all its consumers; return at which scopes, and how often it is done.

@@ -4,7 +4,7 @@ Kernels are bound by memory: a value is worth storing if reading it costs less t
 computations count beside those reads.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
 from xgpu import ir
@@ -57,12 +57,20 @@ class Costs:
             self._moved_from[value] = _moved_from(value)
         return self._moved_from[value]
 
-    def of(self, value: ir.Value, stored_at: Mapping[ir.Value, int], level: int, most: int = MOST_VISITED) -> Cost:
+    def of(
+        self,
+        value: ir.Value,
+        stored_at: Mapping[ir.Value, int],
+        level: int,
+        most: int = MOST_VISITED,
+        is_known: Callable[[ir.Value], bool] = lambda _: False,
+    ) -> Cost:
         """Return the cost to compute ``value`` in a kernel of ``level`` from stored values.
 
         ``stored_at`` has the level of the kernel that stores each stored value; a kernel reads those of lower levels. A
         stored array is read once for each element of its consumer, but each of its elements counts once at most. The
-        slice is not followed beyond ``most`` operations.
+        slice is not followed beyond ``most`` operations, nor into what the kernel reads or computes anyway, which
+        ``is_known`` tells.
         """
         pending, read, seen = [value], dict[ir.Value, int](), {value}
         total = 0
@@ -71,6 +79,8 @@ class Costs:
             step = self._steps.get(each) or self._step(each)
             total += step.instructions
             for operand, count in step.reads:
+                if is_known(operand):
+                    continue
                 if stored_at.get(operand, level) < level:
                     read[operand] = max(read.get(operand, 0), count)
                 elif operand not in seen:

@@ -14,6 +14,7 @@ time exponential in their length.
 
 import math
 from collections.abc import Mapping, Sequence, Set
+from functools import partial
 from typing import NamedTuple, Self
 
 from xgpu import ir
@@ -270,7 +271,8 @@ class _Round:
         if not self._grouping.is_stored(value):
             spent += byte_size(value)
         if is_one_level and kernels > 1:
-            spent -= (kernels - 1) * self._costs.of(value, self._stored_at, level).bytes
+            read = self._costs.of(value, self._stored_at, level).bytes
+            spent -= self._read_again(value, level, MOST_VISITED, needed) - read
         if saved * _MOST_INSTRUCTIONS <= spent:
             return Decision(Verdict.RECOMPUTED, value, Reason(_CHEAP, (computed,)))
         most, origins = spent / saved, self._costs.moved_from(value)
@@ -312,7 +314,7 @@ class _Round:
         most = MOST_OPERATIONS if readers > is_extra else MOST_VISITED
         cost = self._costs.of(value, self._stored_at, level + 1, most)
         size, once = byte_size(value), cost.bytes + cost.instruction_bytes(elements(value), self._target)
-        again = readers * cost.bytes + cost.instruction_bytes(_evaluations(later), self._target)
+        again = self._read_again(value, level + 1, most, later) + cost.instruction_bytes(_evaluations(later), self._target)
         extra = self._launch + once if is_extra else 0
         is_long = cost.operations >= MOST_OPERATIONS and readers > is_extra
         is_worth = is_long or again - readers * size > size + extra
@@ -324,6 +326,14 @@ class _Round:
             if is_extra:
                 return [*needed, *self._wanted_by_loop(value, level, 0)]
         return needed
+
+    def _read_again(self, value: ir.Value, level: int, most: int, needed: _Needed) -> int:
+        """Return the bytes that kernels of ``level`` read to recompute ``value``, beside what they read anyway."""
+        total = 0
+        for kernel, members, kernels, _ in needed:
+            is_known = partial(self._evaluations.is_wanted, kernel=kernel, members=members)
+            total += kernels * self._costs.of(value, self._stored_at, level, most, is_known).bytes
+        return total
 
     def _wanted_by_loop(self, value: ir.Value, level: int, followed: int) -> _Needed:
         """Let a loop of its own compute ``value``, which so many other kernels wait for, one after the other."""
