@@ -8,14 +8,17 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.analysis.transposes import transpose_of
 from xgpu.costs.footprint import elements_read
+from xgpu.costs.sectors import overfetch
 from xgpu.costs.time import bytes_per_instruction
 from xgpu.costs.values import byte_size, elements, instructions, is_immediate
 from xgpu.device import Device
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.hlo_maps import access_kind
-from xgpu.structure import defining_op, producer
+from xgpu.structure import defining_op, dtype_of, producer
 
+_TRANSPOSE = "stablehlo.transpose"
 MOST_VISITED = 256
 """Operations after which a value is known to be expensive, and its slice is followed no further."""
 MOST_MOVES = 24
@@ -64,34 +67,38 @@ class Costs:
         level: int,
         most: int = MOST_VISITED,
         is_known: Callable[[ir.Value], bool] = lambda _: False,
+        has_tiles: bool = True,
     ) -> Cost:
         """Return the cost to compute ``value`` in a kernel of ``level`` from stored values.
 
         ``stored_at`` has the level of the kernel that stores each stored value; a kernel reads those of lower levels. A
         stored array is read once for each element of its consumer, but each of its elements counts once at most. The
         slice is not followed beyond ``most`` operations, nor into what the kernel reads or computes anyway, which
-        ``is_known`` tells.
+        ``is_known`` tells. Unless the kernel ``has_tiles``, what it reads transposed costs whole sectors.
         """
-        pending, read, seen = [value], dict[ir.Value, int](), {value}
+        pending, read, seen = [(value, 1.0)], dict[ir.Value, int](), {value}
         total = 0
         while pending and len(seen) < most:
-            each = pending.pop()
+            each, touched = pending.pop()
             step = self._steps.get(each) or self._step(each)
             total += step.instructions
+            if not has_tiles:
+                touched = max(touched, step.touched)
             for operand, count in step.reads:
                 if is_known(operand):
                     continue
                 if stored_at.get(operand, level) < level:
-                    read[operand] = max(read.get(operand, 0), count)
+                    read[operand] = max(read.get(operand, 0), round(touched * count))
                 elif operand not in seen:
                     seen.add(operand)
-                    pending.append(operand)
+                    pending.append((operand, touched))
         return Cost(sum(byte_size(each, count) for each, count in read.items()), total, len(seen))
 
     def _step(self, value: ir.Value) -> "_Step":
         op = producer(value)
         counts = zip(op.operands, elements_read(op, max(map(elements, op.results))), strict=True)
-        step = _Step(instructions(op), tuple((each, count) for each, count in counts if not is_immediate(each)))
+        reads = tuple((each, count) for each, count in counts if not is_immediate(each))
+        step = _Step(instructions(op), reads, _touched(op))
         self._steps.update(dict.fromkeys(op.results, step))
         return step
 
@@ -112,7 +119,17 @@ def _moved_from(value: ir.Value) -> Set[ir.Value]:
 
 @dataclass(frozen=True)
 class _Step:
-    """An operation's instructions for an element, and its operands with the most elements that it reads of each."""
+    """An operation's instructions for an element, and its operands with the most elements that it reads of each.
+
+    ``touched`` is how many elements' bytes a warp touches for each that it reads.
+    """
 
     instructions: int
     reads: tuple[tuple[ir.Value, int], ...]
+    touched: float
+
+
+def _touched(op: ir.Operation) -> float:
+    """Return how many times the bytes are touched of what an operation transposes, 1 for all others."""
+    moved = transpose_of(op) if op.name == _TRANSPOSE else None
+    return 1.0 if moved is None else overfetch(moved.group * dtype_of(op.operands[0]).storage_bits)

@@ -272,7 +272,10 @@ class _Round:
             spent += byte_size(value)
         if is_one_level and kernels > 1:
             read = self._costs.of(value, self._stored_at, level).bytes
-            spent -= self._read_again(value, level, MOST_VISITED, needed) - read
+            spent -= (kernels - 1) * read
+            if saved * _MOST_INSTRUCTIONS > spent:
+                # All of them may not have to be read again.
+                spent += kernels * read - self._read_again(value, level, MOST_VISITED, needed)
         if saved * _MOST_INSTRUCTIONS <= spent:
             return Decision(Verdict.RECOMPUTED, value, Reason(_CHEAP, (computed,)))
         most, origins = spent / saved, self._costs.moved_from(value)
@@ -314,7 +317,9 @@ class _Round:
         most = MOST_OPERATIONS if readers > is_extra else MOST_VISITED
         cost = self._costs.of(value, self._stored_at, level + 1, most)
         size, once = byte_size(value), cost.bytes + cost.instruction_bytes(elements(value), self._target)
-        again = self._read_again(value, level + 1, most, later) + cost.instruction_bytes(_evaluations(later), self._target)
+        again = self._read_again(value, level + 1, most, later) + cost.instruction_bytes(
+            _evaluations(later), self._target
+        )
         extra = self._launch + once if is_extra else 0
         is_long = cost.operations >= MOST_OPERATIONS and readers > is_extra
         is_worth = is_long or again - readers * size > size + extra
@@ -327,12 +332,14 @@ class _Round:
                 return [*needed, *self._wanted_by_loop(value, level, 0)]
         return needed
 
-    def _read_again(self, value: ir.Value, level: int, most: int, needed: _Needed) -> int:
+    def _read_again(self, value: ir.Value, level: int, most: int, needed: _Needed) -> float:
         """Return the bytes that kernels of ``level`` read to recompute ``value``, beside what they read anyway."""
-        total = 0
-        for kernel, members, kernels, _ in needed:
+        total, size = 0.0, elements(value)
+        for kernel, members, kernels, times in needed:
             is_known = partial(self._evaluations.is_wanted, kernel=kernel, members=members)
-            total += kernels * self._costs.of(value, self._stored_at, level, most, is_known).bytes
+            # Whether a loop moves what it reads by tiles is decided later, and mostly so.
+            cost = self._costs.of(value, self._stored_at, level, most, is_known, not kernel.heroes)
+            total += kernels * cost.bytes * min(1, times / size)
         return total
 
     def _wanted_by_loop(self, value: ir.Value, level: int, followed: int) -> _Needed:
