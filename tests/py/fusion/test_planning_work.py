@@ -169,7 +169,59 @@ def _products(count: int):
     return function, (jax.ShapeDtypeStruct((64, 4096), "bfloat16"), given)
 
 
+def _residual_products(layers: int):
+    """Layers of which each adds a function of a product to what is before it: all products are behind the last one."""
+
+    def function(x, w):
+        for _ in range(layers):
+            x = jnp.tanh(x @ w) + x
+        return x
+
+    return function, ("f32[100,100]", "f32[100,100]")
+
+
+def _gradient(function, specs):
+    return jax.grad(lambda *arguments: jnp.sum(function(*arguments)), (0, 1)), specs
+
+
+def _filters(steps: int):
+    """Steps of a Kalman filter: products of small matrices, and a small system that is solved by arithmetic."""
+
+    def function(x, p, a, h, q, r, measured):
+        for i in range(steps):
+            x, p = a @ x, a @ p @ a.T + q
+            gain = jnp.linalg.solve(h @ p @ h.T + r, h @ p).T
+            x, p = x + gain @ (measured[i] - h @ x), p - gain @ h @ p
+        return x, p
+
+    given = ("f32[6]", "f32[6,6]", "f32[6,6]", "f32[3,6]", "f32[6,6]", "f32[3,3]", f"f32[{steps},3]")
+    return function, given
+
+
+def _triangular_systems(count: int):
+    def function(matrix, x):
+        for _ in range(count):
+            x = jax.scipy.linalg.solve_triangular(matrix, jnp.sin(x), lower=True)
+        return x
+
+    return function, ("f32[4,4]", "f32[4]")
+
+
+def _conditionals(count: int):
+    def function(x, flags):
+        for i in range(count):
+            x = jax.lax.cond(flags[i], lambda x: jnp.sin(x) * x, lambda x: x + jnp.cumsum(x), x)
+        return x
+
+    return function, ("f32[1000]", f"pred[{count}]")
+
+
 PROGRAMS = {
+    "residual products": (_residual_products, 16),
+    "gradients of residual products": (lambda layers: _gradient(*_residual_products(layers)), 16),
+    "filters": (_filters, 4),
+    "triangular systems": (_triangular_systems, 8),
+    "conditionals": (_conditionals, 16),
     "scatters": (_scatters, 64),
     "attention": (_attention, 4),
     "layers": (lambda layers: (_residuals(layers), ("f32[512,256]", "bf16[256,256]")), 8),
