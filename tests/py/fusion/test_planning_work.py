@@ -216,7 +216,20 @@ def _conditionals(count: int):
     return function, ("f32[1000]", f"pred[{count}]")
 
 
+def _indices(updates: int):
+    """Updates in place at numbers of which each is computed from the one before."""
+
+    def function(x, i):
+        for _ in range(updates):
+            i = (i * 7 + 3) % 100
+            x = jax.lax.dynamic_update_slice(x, jnp.sin(jax.lax.dynamic_slice(x, (i,), (8,))), (i + 1,))
+        return x
+
+    return function, ("f32[1000]", "s32[]")
+
+
 PROGRAMS = {
+    "indices": (_indices, 32),
     "residual products": (_residual_products, 16),
     "gradients of residual products": (lambda layers: _gradient(*_residual_products(layers)), 16),
     "filters": (_filters, 4),
