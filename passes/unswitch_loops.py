@@ -59,20 +59,21 @@ class UnswitchLoops(Pass):
                 continue
             if not waits_for_threads(loop):
                 self._unswitch(loop)
-            elif is_heard() and (conditional := _conditional(loop)) is not None:
-                _remark(conditional, Reason("threads of a block meet in the loop, and may not take different versions"))
+            elif is_heard():
+                _remark_conditional(
+                    loop, Reason("threads of a block meet in the loop, and may not take different versions")
+                )
 
     def _unswitch(self, loop: ir.Operation) -> None:
         budget = self.max_ops
         pending = [(loop, 0)]
         while pending:
             version, depth = pending.pop()
-            if (first := _conditional(version)) is None:
-                continue
             _hoist(version)
             conditional = _invariant_conditional(version)
             if conditional is None:
-                _remark(first, Reason("its condition changes in the loop"))
+                if is_heard():
+                    _remark_conditional(version, Reason("its condition changes in the loop"))
                 continue
             if depth == self.max_depth:
                 _remark(conditional, Reason("max-depth={} others choose the version of the loop", (depth,)))
@@ -116,9 +117,12 @@ def _remark(conditional: ir.Operation, reason: Reason) -> None:
     remark(UnswitchLoops.NAME, conditional, "the conditional stays in the loop: {}", reason)
 
 
-def _conditional(loop: ir.Operation) -> ir.Operation | None:
-    """Return the first `scf.if` directly in ``loop``."""
-    return next((view.operation for view in body_of(loop).operations if view.operation.name == "scf.if"), None)
+def _remark_conditional(loop: ir.Operation, reason: Reason) -> None:
+    """Say why the first conditional directly in ``loop`` stays there, if there is one."""
+    for view in body_of(loop).operations:
+        if view.operation.name == "scf.if":
+            _remark(view.operation, reason)
+            return
 
 
 def _split(loop: ir.Operation, condition: ir.Value) -> list[ir.Operation]:

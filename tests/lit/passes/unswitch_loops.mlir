@@ -234,23 +234,3 @@ func.func @late_constant(%t: tensor<8xi32>, %n: index, %a: i32, %b: i32) -> i32 
   }
   return %r : i32
 }
-
-// -----
-
-// A loop without a conditional stays as it is: what it repeats is for loop-invariant-code-motion.
-
-// CHECK-LABEL: func.func @no_conditional
-// CHECK:         scf.for
-// CHECK-NEXT:      arith.mulf
-// CHECK-NEXT:      arith.addf
-func.func @no_conditional(%x: f32, %y: f32) -> f32 {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %r = scf.for %k = %c0 to %c4 step %c1 iter_args(%a = %x) -> (f32) {
-    %m = arith.mulf %y, %y : f32
-    %s = arith.addf %a, %m : f32
-    scf.yield %s : f32
-  }
-  return %r : f32
-}
