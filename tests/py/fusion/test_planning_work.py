@@ -15,6 +15,7 @@ from xgpu.frontend.load import load_source
 from xgpu.fusion import memory_reads, product_merges
 from xgpu.fusion.grouping import shared_values, small_kernels
 from xgpu.fusion.grouping.families import Families
+from xgpu.fusion.loops.steps import Step
 
 
 def _residuals(layers: int):
@@ -315,6 +316,28 @@ def test_planning_takes_linear_time(program, size):
     plan_program(load_source(*program(size)).module)
     single, double = _calls(*program(size)), _calls(*program(2 * size))
     assert double <= 2.25 * single
+
+
+def test_loops_that_are_no_faster_split_are_not_looked_at_as_kernels(monkeypatch):
+    """A thread that computes all 256 sums of a step of Viterbi's algorithm takes longer than kernels of all threads."""
+    looked_at = list[object]()
+    partitions = Step.partitions
+
+    def counting(step):
+        looked_at.append(step)
+        return partitions(step)
+
+    def function(transitions, emitted):
+        def step(best, each):
+            sums = best[:, :, None] + transitions
+            return jnp.max(sums, 1) + each, jnp.argmax(sums, 1)
+
+        return jax.lax.scan(step, emitted[0], emitted[1:])
+
+    monkeypatch.setattr(Step, "partitions", counting)
+    planned = plan_program(load_source(function, ("f32[16,16]", "f32[128,256,16]")).module)
+    assert "xgpu.recurrence" not in str(planned["prepared"])
+    assert not looked_at
 
 
 def test_products_of_one_array_are_timed_once_each(monkeypatch):
