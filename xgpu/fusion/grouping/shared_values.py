@@ -241,7 +241,7 @@ class _Round:
         # The kernels of a hero's group do not wait for each other.
         can_wait = any(each.kernel is not own for each in needed)
         is_repeated = _evaluations(needed) > size
-        if is_repeated and can_wait and self._decide(self._waiting_for(value, needed)):
+        if is_repeated and can_wait and self._decide(self._waiting_for(value, size, needed)):
             self.awaited.add(value)
             followed = 1 + max([self._followed.get(each.kernel, 0) for each in needed])
             if own is None:
@@ -261,9 +261,9 @@ class _Round:
         self.decisions[decision.value] = decision
         return decision.verdict == Verdict.STORED
 
-    def _waiting_for(self, value: ir.Value, needed: _Needed) -> Decision:
+    def _waiting_for(self, value: ir.Value, size: int, needed: _Needed) -> Decision:
         """Decide whether kernels that recompute ``value`` for each element wait for another kernel that stores it."""
-        size, level, kernels = elements(value), self._grouping.level(value) + 1, _kernels(needed)
+        level, kernels = self._grouping.level(value) + 1, _kernels(needed)
         computed = round(_evaluations(needed) / size, 1)
         # Of kernels of several levels the first may store the value for the others, which is decided on afterwards.
         is_one_level = len({(group.level, self._followed.get(group, 0)) for group, *_ in needed}) == 1
@@ -272,9 +272,9 @@ class _Round:
         spent: float = self._launch
         for each in needed:
             saved += each.kernels * each.times * self._instruction_bytes(each.kernel)
-            spent += each.kernels * byte_size(value, round(min(each.times, size)))
+            spent += each.kernels * self._costs.byte_size(value, round(min(each.times, size)))
         if not self._grouping.is_stored(value):
-            spent += byte_size(value)
+            spent += self._costs.byte_size(value, size)
         if is_one_level and kernels > 1:
             spent -= (kernels - 1) * self._costs.of(value, self._stored_at, level).bytes
         if saved * _MOST_INSTRUCTIONS <= spent:
