@@ -148,7 +148,7 @@ class _Found:
         self._reduced += self._new(op)
 
     def _new(self, op: ir.Operation) -> list[ir.Value]:
-        new = [result for result in op.results if result not in self.seen]
+        new: list[ir.Value] = [result for result in op.results if result not in self.seen]
         self.seen.update(new)
         return new
 

@@ -130,22 +130,23 @@ def _choose(
     backwards = [(step, step.may_be_stored and not grouping.falls_back(step.op)) for step in reversed(steps)]
     stored_at = {**dict.fromkeys(given, -1), **grouping.stored_at}
     awaited: Set[ir.Value] = set()
-    last: _Round | None = None
+    why: dict[ir.Value, Decision] = {}
+    has_moves, most = False, math.inf
     for stores_moves in (False, True):
         for _ in range(_ROUNDS):
             before = choice, awaited
             known = stored_at | choice | dict.fromkeys(awaited, -1)
             this = _Round(grouping, families, costs, evaluations, target, known, stores_moves)
-            if not this.choose(backwards, math.inf if last is None else _MOST_GROWTH * last.needs):
+            if not this.choose(backwards, most):
                 # Values of a chain were stored, which makes each look cheap: without them kernels compute the chain.
                 break
-            choice, awaited, last = this.choice, this.awaited, this
+            choice, awaited, why, has_moves = this.choice, this.awaited, this.decisions, this.has_moves
+            most = _MOST_GROWTH * this.needs
             if (choice, awaited) == before:
                 break
-        assert last is not None
-        if awaited or not last.has_moves:
+        if awaited or not has_moves:
             break
-    return choice, awaited, last.decisions
+    return choice, awaited, why
 
 
 class _Round:
