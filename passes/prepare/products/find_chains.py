@@ -12,12 +12,10 @@ from xgpu.analysis.attention.lone_gradient import lone_gradient_of
 from xgpu.analysis.attention.sum_groups import SumGroups
 from xgpu.costs.attention import is_fast, is_gradient_fast
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.dialects.chain import CHAIN
 from xgpu.emit.families.attention.facts import attention_problem, sizes_of
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.computed_matrices import matrix_for_sums
-from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import reshape
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
@@ -27,7 +25,7 @@ from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved
 from xgpu.passes.prepare.chains.results import write_result
 from xgpu.passes.prepare.chains.softmax import with_quotients
 from xgpu.passes.prepare.chains.sums import write_sums
-from xgpu.structure import backward_slice, defining_op, in_order, is_argument, is_used, producer, users_of
+from xgpu.structure import backward_slice, defining_op, in_order, is_argument, producer, users_of
 
 _SUMS = frozenset((REDUCE,))
 
@@ -131,7 +129,7 @@ class FindChains(BlockRewrite):
         if not gradient.ends and _is_of_computed_matrices(attention, target):
             remark(self.NAME, op, "attention is left in parts: sums read what keys and values are computed of once")
             return []
-        block = op.block
+        block, before = op.block, set(_operations(op.block) if gradient.ends else ())
         rewritten = with_quotients(attention) if gradient.ends else {}
         replaced = _write(gradient)
         if isinstance(replaced, str):
@@ -139,8 +137,9 @@ class FindChains(BlockRewrite):
             # Attention that is refused has not been written; what its gradient is made of may have been.
             for old, new in rewritten.items():
                 new.replace_all_uses_with(old)
-            if gradient.ends:
-                _erase_unread(block)
+            for each in reversed(_operations(block) if gradient.ends else []):
+                if each not in before:
+                    each.erase()
             return []
         for old, new in replaced.items():
             old.replace_all_uses_with(new)
@@ -229,11 +228,8 @@ def _unread(op: ir.Operation) -> list[ir.Operation]:
     return _dead([last])
 
 
-def _erase_unread(block: ir.Block) -> None:
-    """Erase what was made for nothing: chains, and what they were to read."""
-    for op in reversed([view.operation for view in block.operations]):
-        if (op.name in OPERATIONS or op.name == CHAIN) and not is_used(*op.results):
-            op.erase()
+def _operations(block: ir.Block) -> list[ir.Operation]:
+    return [op.operation for op in block.operations]
 
 
 def _dead(ends: Sequence[ir.Operation]) -> list[ir.Operation]:
