@@ -6,6 +6,7 @@ functions of this file, and only they walk it.
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cmp_to_key
+from itertools import islice
 
 from xgpu import ir
 from xgpu.dtypes import DType, dtype_of_element
@@ -55,6 +56,11 @@ def owning_op(value: ir.Value) -> ir.Operation:
 def is_used(*values: ir.Value) -> bool:
     """Whether any operation uses any of ``values``."""
     return any(next(iter(value.uses), None) is not None for value in values)
+
+
+def is_shared(value: ir.Value) -> bool:
+    """Whether ``value`` is used more than once; its other uses are not gone through."""
+    return len(list(islice(value.uses, 2))) > 1
 
 
 def users_of(value: ir.Value) -> list[ir.Operation]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from xgpu import ir
-from xgpu.structure import block_of, defining_op, is_argument
+from xgpu.structure import block_of, defining_op, is_argument, made
 
 _PURE = ("arith.", "index.")
 _BLOCK = "gpu.block_id"
@@ -18,18 +18,11 @@ class UniformValues:
 
     def holds(self, value: ir.Value) -> bool:
         """Whether ``value`` follows from constants, block numbers and variables of loops that all threads run alike."""
-        pending = [value]
-        while pending:
-            current = pending[-1]
-            if current in self._known:
-                pending.pop()
-                continue
-            sources = _sources(current)
-            missing = [each for each in sources or () if each not in self._known]
-            pending += missing
-            if not missing:
-                self._known[current] = sources is not None and all(self._known[each] for each in sources)
-        return self._known[value]
+        return made(value, self._known, lambda each: _sources(each) or (), _follows)
+
+
+def _follows(value: ir.Value, sources: list[bool]) -> bool:
+    return _sources(value) is not None and all(sources)
 
 
 def _sources(value: ir.Value) -> Sequence[ir.Value] | None:

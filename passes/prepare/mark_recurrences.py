@@ -80,12 +80,14 @@ def _split(loop: ir.Operation, target: Device) -> Recurrence | None:
     """Replace a loop by one with a state for each number of its rows, and return what that is as one kernel."""
     for longest in LONGEST:
         split = with_split_states(loop, longest)
-        recurrence = None if split is None else _recurrence_of(split.loop, target)
-        if split is not None and recurrence is not None and _is_faster(loop, recurrence, target):
+        if split is None:
+            continue
+        recurrence = Recurrence.of(split.loop)
+        # What is slower takes longest to look at.
+        if recurrence and _is_faster(loop, recurrence, target) and _is_for_one_kernel(recurrence, target):
             replace_op(loop, list(split.results))
             return recurrence
-        if split is not None:
-            split.erase()
+        split.erase()
     return None
 
 

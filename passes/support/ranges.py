@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from xgpu import ir
 from xgpu.dialects.attributes import RANGE, int_array_of, int_of, map_of
 from xgpu.indexing.interval import Interval
-from xgpu.structure import defining_op, owning_op
+from xgpu.structure import defining_op, made, owning_op
 
 INDEX_RANGE = Interval(-(1 << 63), (1 << 63) - 1)
 """Range of an index of which nothing is known."""
@@ -55,19 +55,7 @@ class Ranges:
         """Return an interval that holds ``value``: at worst all that its type holds; None if it is not an integer."""
         if value in self._known:
             return self._known[value]
-        pending = [value]
-        while pending:
-            current = pending[-1]
-            if current in self._known:
-                pending.pop()
-                continue
-            missing = [needed for needed in _inputs(current) if needed not in self._known]
-            if missing:
-                pending += missing
-            else:
-                self._known[current] = self._compute(current)
-                pending.pop()
-        return self._known[value]
+        return made(value, self._known, _inputs, lambda each, _: self._compute(each))
 
     def index_range(self, value: ir.Value) -> Interval:
         """Return the range of an integer or index."""

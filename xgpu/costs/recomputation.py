@@ -12,7 +12,7 @@ from xgpu.analysis.transposes import transpose_of
 from xgpu.costs.footprint import elements_read
 from xgpu.costs.sectors import overfetch
 from xgpu.costs.time import bytes_per_instruction
-from xgpu.costs.values import byte_size, elements, instructions, is_immediate
+from xgpu.costs.values import bytes_of, elements, instructions, is_immediate
 from xgpu.device import Device
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.hlo_maps import access_kind
@@ -49,6 +49,14 @@ class Costs:
     def __init__(self) -> None:
         self._steps: dict[ir.Value, _Step] = {}
         self._moved_from: dict[ir.Value, Set[ir.Value]] = {}
+        self._bits: dict[ir.Value, int] = {}
+
+    def byte_size(self, value: ir.Value, count: int) -> int:
+        """Return the bytes of ``count`` elements of an array."""
+        bits = self._bits.get(value)
+        if bits is None:
+            bits = self._bits[value] = dtype_of(value).storage_bits
+        return bytes_of(count, bits)
 
     def moved_from(self, value: ir.Value) -> Set[ir.Value]:
         """Return the values of which ``value`` only has elements, if they are soon found.
@@ -92,7 +100,7 @@ class Costs:
                 elif operand not in seen:
                     seen.add(operand)
                     pending.append((operand, touched))
-        return Cost(sum(byte_size(each, count) for each, count in read.items()), total, len(seen))
+        return Cost(sum(self.byte_size(each, count) for each, count in read.items()), total, len(seen))
 
     def _step(self, value: ir.Value) -> "_Step":
         op = producer(value)

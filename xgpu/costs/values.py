@@ -16,8 +16,12 @@ def elements(value: ir.Value) -> int:
 
 def byte_size(value: ir.Value, count: int | None = None) -> int:
     """Return the bytes of ``count`` elements of an array, by default of all."""
-    bits = dtype_of(value).storage_bits
-    return -(-(elements(value) if count is None else count) * bits // 8)
+    return bytes_of(elements(value) if count is None else count, dtype_of(value).storage_bits)
+
+
+def bytes_of(count: int, bits: int) -> int:
+    """Return the bytes of ``count`` elements of so many ``bits``."""
+    return -(-count * bits // 8)
 
 
 def instructions(op: ir.Operation) -> int:

@@ -1,6 +1,7 @@
 """The base of emitters: how a kernel is launched, which thread computes which elements, and its module."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, Self
 
 from xgpu import ir
@@ -11,6 +12,7 @@ from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.options import Options
+from xgpu.structure import terminator_of
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Fusion:
         name = ir.StringAttr(given["sym_name"]).value
         return cls(name, function.regions[0].blocks[0], device, options, aliases)
 
-    @property
+    @cached_property
     def heroes(self) -> list[ir.Operation]:
         """The operations that the kernel is built around, in order."""
         return [op.operation for op in self.body.operations if attributes.HERO in op.operation.attributes]
@@ -100,7 +102,7 @@ class Fusion:
     @property
     def results(self) -> list[ir.Value]:
         """The values that the kernel writes."""
-        return list(list(self.body.operations)[-1].operation.operands)
+        return list(terminator_of(self.body).operands)
 
     @property
     def parameter_types(self) -> list[ir.Type]:

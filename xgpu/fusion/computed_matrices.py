@@ -10,9 +10,9 @@ from xgpu.costs.products import SHARE_OF_MEMORY
 from xgpu.costs.time import launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions, is_immediate
 from xgpu.device import Device
-from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_cast_for
+from xgpu.fusion.fallback import PRODUCT, VIEWS, is_cast_for
 from xgpu.fusion.product_operands import behind_transposes
-from xgpu.fusion.widened_operands import widening
+from xgpu.fusion.widened_operands import is_of_xla, widening
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.tensor_cores import ALGORITHM
 from xgpu.indexing.access import shape_of
@@ -53,7 +53,7 @@ def computed(value: ir.Value, reader: ir.Operation) -> Computed | None:
     read, executed, is_computed = 0, 0.0, False
     while pending:
         each = pending.pop()
-        if _is_in_memory(each):
+        if _is_stored(each):
             read += byte_size(each)
             continue
         op = producer(each)
@@ -119,13 +119,11 @@ def _is_faster(op: ir.Operation, made: Computed, number: int, target: Device) ->
 def _converted(matrix: ir.Value) -> int | None:
     """Return the bytes of the elements that XLA widens as it multiplies, without storing them; None for others."""
     made = behind_transposes(matrix)
-    casts = [op for op in widening(made, _is_in_memory) if is_cast_for(op, PRODUCT)]
+    casts = [op for op in widening(made) if is_cast_for(op, PRODUCT)]
     narrow = min((dtype_of(op.operands[0]).storage_bits for op in casts), default=0)
     return max(1, narrow // 8) if casts else None
 
 
-def _is_in_memory(value: ir.Value) -> bool:
-    if is_argument(value):
-        return True
-    op = producer(value)
-    return op.name not in VIEWS and (fallback_reason(op) is not None or is_hero(op))
+def _is_stored(value: ir.Value) -> bool:
+    """Whether a kernel finds an array in memory: also those that kernels make for whatever reads them."""
+    return is_argument(value) or is_of_xla(producer(value)) or is_hero(producer(value))

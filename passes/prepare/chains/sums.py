@@ -10,7 +10,7 @@ from xgpu.dialects.chain import returned
 from xgpu.emit.families.attention.sums_schedule import sums_problem
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.passes.prepare.chains.parts import Parts, Taken, last_moved
-from xgpu.structure import producer
+from xgpu.structure import producer, users_of
 
 
 def write_sums(group: SumGroup, target: Device) -> dict[ir.Value, ir.Value] | str:
@@ -59,13 +59,13 @@ def _between(chain: ChainedSums, last: ir.Operation) -> list[ir.Operation]:
     """Return the operations of a chain from its products on, up to the last one: those on single elements."""
     (end,) = (each.sums.product for each in chain.sums)
     found = {each.op: None for each in chain.products}
-    made = {each.result for each in chain.products}
-    for op in (each.operation for each in last.block.operations):
-        if (op == end or op.name != DOT) and any(value in made for value in op.operands):
-            found[op] = None
-            made.update(op.results)
-        if op == last:
-            break
+    pending = [each.result for each in chain.products]
+    while pending:
+        for op in users_of(pending.pop()):
+            is_inside = op == last or (op.block == last.block and op.is_before_in_block(last))
+            if is_inside and op not in found and (op == end or op.name != DOT):
+                found[op] = None
+                pending += op.results
     return list(found)
 
 

@@ -9,7 +9,7 @@ from xgpu.analysis.attention.attention import REDUCE, Attention, attention_of
 from xgpu.analysis.attention.chained_sums import MOVED
 from xgpu.analysis.attention.gradient import Gradient, gradient_of
 from xgpu.analysis.attention.lone_gradient import lone_gradient_of
-from xgpu.analysis.attention.sum_groups import sum_group_of
+from xgpu.analysis.attention.sum_groups import SumGroups
 from xgpu.costs.attention import is_fast, is_gradient_fast
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.emit.families.attention.facts import attention_problem, sizes_of
@@ -28,8 +28,6 @@ from xgpu.passes.prepare.chains.sums import write_sums
 from xgpu.structure import backward_slice, defining_op, in_order, is_argument, producer, users_of
 
 _SUMS = frozenset((REDUCE,))
-_Chained = Callable[[ir.Operation, Device], list[ir.Operation]]
-"""What makes chains of an operation, and returns what nothing needs any more."""
 
 
 @dataclass(frozen=True)
@@ -78,33 +76,27 @@ class FindChains(BlockRewrite):
         target = device(self.target)
         if not self.find or device_problem(target) is not None:
             return
-        for names, chained in self._steps():
-            pending = operations_of(block, names)
-            while pending:
-                op = pending.pop(0)
-                with ir.InsertionPoint(op), op.location:
-                    dead = chained(op, target)
-                gone = set(dead)
-                pending = [each for each in pending if each not in gone]
-                for each in reversed(dead):
-                    each.erase()
+        _rewrite_each(operations_of(block, self.OPERATIONS), lambda op: self._chained(op, target))
+        _rewrite_each(operations_of(block, _SUMS), lambda op: self._chained_alone(op, target))
+        if products := operations_of(block, self.OPERATIONS):
+            groups = SumGroups(block)
+            _rewrite_each(products, lambda op: self._chained_sums(op, target, groups))
 
-    def _steps(self) -> tuple[tuple[frozenset[str], _Chained], ...]:
-        """Return what is asked of which operations, one after the other."""
-        return (self.OPERATIONS, self._chained), (_SUMS, self._chained_alone), (self.OPERATIONS, self._chained_sums)
-
-    def _chained_sums(self, op: ir.Operation, target: Device) -> list[ir.Operation]:
+    def _chained_sums(self, op: ir.Operation, target: Device, groups: SumGroups) -> list[ir.Operation]:
         """Make chains of the products that read what is made of the product ``op``, if nothing else does."""
-        group = sum_group_of(op)
+        group = groups.of(op)
         if group is None or (len(group.ends) > 1 and not self.gradients):
             return []
         replaced = write_sums(group, target)
         if isinstance(replaced, str):
             remark(self.NAME, op, f"products are left apart: {replaced}")
+            groups.refuse(group)
             return []
         for old, new in replaced.items():
             old.replace_all_uses_with(new)
-        return _dead([producer(old) for old in replaced])
+        dead = _dead([producer(old) for old in replaced])
+        groups.forget(dead)
+        return dead
 
     def _chained_alone(self, op: ir.Operation, target: Device) -> list[ir.Operation]:
         """Make chains of a gradient of attention in which ``op`` is the sum of each row, with attention itself."""
@@ -152,6 +144,20 @@ class FindChains(BlockRewrite):
         for old, new in replaced.items():
             old.replace_all_uses_with(new)
         return _dead([producer(old) for old in (*replaced, *rewritten)])
+
+
+def _rewrite_each(operations: Sequence[ir.Operation], chained: Callable[[ir.Operation], list[ir.Operation]]) -> None:
+    """Let ``chained`` make chains of each operation, and erase what it returns: what nothing needs any more."""
+    numbers = {op.results[0]: number for number, op in enumerate(operations)}
+    erased: set[int] = set()
+    for number, op in enumerate(operations):
+        if number in erased:
+            continue
+        with ir.InsertionPoint(op), op.location:
+            dead = chained(op)
+        for each in reversed(dead):
+            erased.update(numbers[result] for result in each.results if result in numbers)
+            each.erase()
 
 
 def _write(gradient: Gradient) -> Mapping[ir.Value, ir.Value] | str:

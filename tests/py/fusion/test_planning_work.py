@@ -15,6 +15,7 @@ from xgpu.frontend.load import load_source
 from xgpu.fusion import memory_reads, product_merges
 from xgpu.fusion.grouping import shared_values, small_kernels
 from xgpu.fusion.grouping.families import Families
+from xgpu.fusion.loops.steps import Step
 
 
 def _residuals(layers: int):
@@ -169,7 +170,72 @@ def _products(count: int):
     return function, (jax.ShapeDtypeStruct((64, 4096), "bfloat16"), given)
 
 
+def _residual_products(layers: int):
+    """Layers of which each adds a function of a product to what is before it: all products are behind the last one."""
+
+    def function(x, w):
+        for _ in range(layers):
+            x = jnp.tanh(x @ w) + x
+        return x
+
+    return function, ("f32[100,100]", "f32[100,100]")
+
+
+def _gradient(function, specs):
+    return jax.grad(lambda *arguments: jnp.sum(function(*arguments)), (0, 1)), specs
+
+
+def _filters(steps: int):
+    """Steps of a Kalman filter: products of small matrices, and a small system that is solved by arithmetic."""
+
+    def function(x, p, a, h, q, r, measured):
+        for i in range(steps):
+            x, p = a @ x, a @ p @ a.T + q
+            gain = jnp.linalg.solve(h @ p @ h.T + r, h @ p).T
+            x, p = x + gain @ (measured[i] - h @ x), p - gain @ h @ p
+        return x, p
+
+    given = ("f32[6]", "f32[6,6]", "f32[6,6]", "f32[3,6]", "f32[6,6]", "f32[3,3]", f"f32[{steps},3]")
+    return function, given
+
+
+def _triangular_systems(count: int):
+    def function(matrix, x):
+        for _ in range(count):
+            x = jax.scipy.linalg.solve_triangular(matrix, jnp.sin(x), lower=True)
+        return x
+
+    return function, ("f32[4,4]", "f32[4]")
+
+
+def _conditionals(count: int):
+    def function(x, flags):
+        for i in range(count):
+            x = jax.lax.cond(flags[i], lambda x: jnp.sin(x) * x, lambda x: x + jnp.cumsum(x), x)
+        return x
+
+    return function, ("f32[1000]", f"pred[{count}]")
+
+
+def _indices(updates: int):
+    """Updates in place at numbers of which each is computed from the one before."""
+
+    def function(x, i):
+        for _ in range(updates):
+            i = (i * 7 + 3) % 100
+            x = jax.lax.dynamic_update_slice(x, jnp.sin(jax.lax.dynamic_slice(x, (i,), (8,))), (i + 1,))
+        return x
+
+    return function, ("f32[1000]", "s32[]")
+
+
 PROGRAMS = {
+    "indices": (_indices, 32),
+    "residual products": (_residual_products, 16),
+    "gradients of residual products": (lambda layers: _gradient(*_residual_products(layers)), 16),
+    "filters": (_filters, 4),
+    "triangular systems": (_triangular_systems, 8),
+    "conditionals": (_conditionals, 16),
     "scatters": (_scatters, 64),
     "attention": (_attention, 4),
     "layers": (lambda layers: (_residuals(layers), ("f32[512,256]", "bf16[256,256]")), 8),
@@ -250,6 +316,28 @@ def test_planning_takes_linear_time(program, size):
     plan_program(load_source(*program(size)).module)
     single, double = _calls(*program(size)), _calls(*program(2 * size))
     assert double <= 2.25 * single
+
+
+def test_loops_that_are_no_faster_split_are_not_looked_at_as_kernels(monkeypatch):
+    """A thread that computes all 256 sums of a step of Viterbi's algorithm takes longer than kernels of all threads."""
+    looked_at = list[object]()
+    partitions = Step.partitions
+
+    def counting(step):
+        looked_at.append(step)
+        return partitions(step)
+
+    def function(transitions, emitted):
+        def step(best, each):
+            sums = best[:, :, None] + transitions
+            return jnp.max(sums, 1) + each, jnp.argmax(sums, 1)
+
+        return jax.lax.scan(step, emitted[0], emitted[1:])
+
+    monkeypatch.setattr(Step, "partitions", counting)
+    planned = plan_program(load_source(function, ("f32[16,16]", "f32[128,256,16]")).module)
+    assert "xgpu.recurrence" not in str(planned["prepared"])
+    assert not looked_at
 
 
 def test_products_of_one_array_are_timed_once_each(monkeypatch):

@@ -10,7 +10,7 @@ from xgpu.analysis.constants import combining, elementwise, movement, sorting
 from xgpu.analysis.constants.arrays import Array, array_of, dtype_of_array, is_readable
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
-from xgpu.structure import is_argument, producer
+from xgpu.structure import defining_op, made
 
 MOST_ELEMENTS = 1 << 20
 """Elements of the largest array that is evaluated."""
@@ -51,30 +51,25 @@ class Evaluator:
 
     def __init__(self, known: set[ir.Operation]):
         self._known = known
-        self._arrays: dict[ir.Value, Array | None] = {}
+        self._arrays: dict[ir.Operation, Sequence[Array | None]] = {}
         self._left = MOST_WORK
 
     def array(self, value: ir.Value) -> Array | None:
         """Return the elements of ``value``; None if an operation refuses, or all that would be too much work."""
-        pending = [value]
-        while pending:
-            each = pending[-1]
-            if each in self._arrays:
-                pending.pop()
-                continue
-            if is_argument(each) or producer(each) not in self._known:
-                self._arrays[each] = None
-                continue
-            op = producer(each)
-            if missing := [operand for operand in op.operands if operand not in self._arrays]:
-                pending += missing
-                continue
-            pending.pop()
-            self._arrays.update(zip(op.results, self._results(op), strict=True))
-        return self._arrays.get(value)
+        if (op := self._maker(value)) is None:
+            return None
+        return made(op, self._arrays, self._makers, self._results)[ir.OpResult(value).result_number]
 
-    def _results(self, op: ir.Operation) -> Sequence[Array | None]:
-        operands = [array for operand in op.operands if (array := self._arrays[operand]) is not None]
+    def _maker(self, value: ir.Value) -> ir.Operation | None:
+        """Return the operation that makes ``value``, if it is known."""
+        op = defining_op(value)
+        return op if op in self._known else None
+
+    def _makers(self, op: ir.Operation) -> list[ir.Operation]:
+        return [maker for operand in op.operands if (maker := self._maker(operand)) is not None]
+
+    def _results(self, op: ir.Operation, _: object) -> Sequence[Array | None]:
+        operands = [array for operand in op.operands if (array := self.array(operand)) is not None]
         self._left -= self._work(op)
         if self._left < 0 or len(operands) < len(op.operands):
             return [None] * len(op.results)

@@ -90,7 +90,7 @@ class _Grouper:
         self._why: dict[ir.Value, Reason] = {}
         self._fallbacks: dict[ir.Operation, int] = {}
         self._views: dict[ir.Value, ir.Value] = {}
-        self._reach = Reach(self._known, self._views)
+        self._reach = Reach(self._known, self._views, facts.order)
 
     def run(self, scalars_fall_back: bool, awaited: Mapping[ir.Value, Reason]) -> Grouping:
         """Place all operations, then see to the results."""

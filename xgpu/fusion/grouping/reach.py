@@ -1,5 +1,6 @@
 """What operations that update arrays in their own memory read: kernels of one level may run in any order."""
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -7,7 +8,7 @@ from typing import Protocol
 from xgpu import ir
 from xgpu.analysis.in_place import updated_operands
 from xgpu.fusion.grouping.groups import Levels
-from xgpu.structure import producer
+from xgpu.structure import producer, users_of
 
 
 class Updates(Hashable, Protocol):
@@ -32,12 +33,14 @@ class _Known:
 class Reach:
     """What operations reach from their operands, through values that are not stored before their level.
 
-    ``views`` has the arrays in whose memory values are. What is found of a group is kept, so that a value that many of
-    its heroes are computed from is followed once; `changed` says that a value is stored, or viewed, from now on.
+    ``views`` has the arrays in whose memory values are, ``order`` the number of each operation. What is found of a
+    group is kept, so that a value that many of its heroes are computed from is followed once; `changed` says that a
+    value is stored, or viewed, from now on.
     """
 
-    def __init__(self, known: Levels, views: Mapping[ir.Value, ir.Value]):
-        self._known, self._views = known, views
+    def __init__(self, known: Levels, views: Mapping[ir.Value, ir.Value], order: Mapping[ir.Operation, int]):
+        self._known, self._views, self._order = known, views, order
+        self._first_read: dict[ir.Value, float] = {}
         self._of: dict[Updates, _Known] = {}
         self._followed: dict[ir.Value, list[Updates]] = {}
 
@@ -79,15 +82,26 @@ class Reach:
         """Whether a kernel of ``level`` reads one of ``arrays`` for some values; those ``without`` lead to none."""
         pending = list(dict.fromkeys(values))
         seen = set(pending)
+        first = min(map(self._first_read_of, arrays), default=math.inf)
         while pending:
             value = pending.pop()
             if self._views.get(value, value) in arrays:
                 return True
-            if value not in without and not self._known.stored_before(value, level):
-                operands = set(producer(value).operands) - seen
+            if value in without or self._known.stored_before(value, level):
+                continue
+            op = producer(value)
+            # What comes before all that read the arrays is computed of none of them: a chain of indices, say.
+            if self._order[op] >= first:
+                operands = set(op.operands) - seen
                 seen |= operands
                 pending += operands
         return False
+
+    def _first_read_of(self, array: ir.Value) -> float:
+        """Return the number of the first operation that reads an array."""
+        if array not in self._first_read:
+            self._first_read[array] = min((self._order.get(op, math.inf) for op in users_of(array)), default=math.inf)
+        return self._first_read[array]
 
     def _follow_all(self, group: Updates) -> _Known:
         found = self._of[group] = _Known()

@@ -42,6 +42,8 @@ type _Needed = Sequence[Need[Group]]
 
 _ROUNDS = 3
 """Iteration limit. Costs and the stored values depend on each other; two iterations mostly reach the fixed point."""
+_MOST_GROWTH = 4
+"""How many times as much as after the round before kernels may compute: more is no step towards the fixed point."""
 _READ_BY_THREAD = 16
 """Elements that a thread of a reduction reads, about."""
 _HIDDEN_MOVES = 2
@@ -137,17 +139,23 @@ def _choose(
     backwards = [(step, step.may_be_stored and not grouping.falls_back(step.op)) for step in reversed(steps)]
     stored_at = {**dict.fromkeys(given, -1), **grouping.stored_at}
     awaited: Set[ir.Value] = set()
+    why: dict[ir.Value, Decision] = {}
+    has_moves, most = False, math.inf
     for stores_moves in (False, True):
         for _ in range(_ROUNDS):
             before = choice, awaited
             known = stored_at | choice | dict.fromkeys(awaited, -1)
             this = _Round(grouping, families, costs, evaluations, target, known, stores_moves)
-            choice, awaited = this.choose(backwards)
+            if not this.choose(backwards, most):
+                # Values of a chain were stored, which makes each look cheap: without them kernels compute the chain.
+                break
+            choice, awaited, why, has_moves = this.choice, this.awaited, this.decisions, this.has_moves
+            most = _MOST_GROWTH * this.needs
             if (choice, awaited) == before:
                 break
-        if awaited or not this.has_moves:
+        if awaited or not has_moves:
             break
-    return choice, awaited, this.decisions
+    return choice, awaited, why
 
 
 class _Round:
@@ -176,8 +184,12 @@ class _Round:
         self._launch = launch_bytes(target)
         self._stored_at = stored_at
         self._stores_moves = stores_moves
-        self._choice: _Choice = {}
-        self._awaited = set[ir.Value]()
+        self.choice: _Choice = {}
+        """The values to store, last ones first."""
+        self.awaited = set[ir.Value]()
+        """Those to wait for."""
+        self.needs = 0
+        """How many kinds of kernels compute a value, for all values together."""
         # How many kernels wait for one, each for the next, by this round's decisions: levels do not have these yet.
         self._followed: dict[Group, int] = {}
         # Loops that differ only in what they compute: the first, which stands for all, and how many there are.
@@ -188,8 +200,8 @@ class _Round:
         self.decisions: dict[ir.Value, Decision] = {}
         self.has_moves = False
 
-    def choose(self, steps: Sequence[tuple[_Step, bool]]) -> tuple[_Choice, Set[ir.Value]]:
-        """Return the values to store, last ones first, and those to wait for.
+    def choose(self, steps: Sequence[tuple[_Step, bool]], most: float) -> bool:
+        """Choose the values to store, and those to wait for; tell whether ``needs`` are at most so many.
 
         ``steps`` has all operations, the last one first, each with whether that is to be decided on its result.
         """
@@ -203,16 +215,19 @@ class _Round:
             computing: dict[Group, Members] = {}
             for value in step.results:
                 needed: _Needed = evaluations.of(value)
+                self.needs += len(needed)
                 if needed and is_candidate:
                     needed = self._consider(value, step.size, needed)
-                before = grouping.stored_at.get(value), self._choice.get(value)
+                before = grouping.stored_at.get(value), self.choice.get(value)
                 for group, members, *_ in needed:
                     if _computes(group.level, *before):
                         computing[group] = computing.get(group, 0) | members
             if computing:
                 evaluations.compute(step.op, computing)
+            if self.needs > most:
+                return False
             self._bound_operands(step)
-        return self._choice, self._awaited
+        return True
 
     def _bound_operands(self, step: _Step) -> None:
         """Note that what a value is computed from takes no more instructions than the value does."""
@@ -236,8 +251,8 @@ class _Round:
         # The kernels of a hero's group do not wait for each other.
         can_wait = any(each.kernel is not own for each in needed)
         is_repeated = _evaluations(needed) > size
-        if is_repeated and can_wait and self._decide(self._waiting_for(value, needed)):
-            self._awaited.add(value)
+        if is_repeated and can_wait and self._decide(self._waiting_for(value, size, needed)):
+            self.awaited.add(value)
             followed = 1 + max([self._followed.get(each.kernel, 0) for each in needed])
             if own is None:
                 return self._wanted_by_loop(value, level, followed)
@@ -256,9 +271,9 @@ class _Round:
         self.decisions[decision.value] = decision
         return decision.verdict == Verdict.STORED
 
-    def _waiting_for(self, value: ir.Value, needed: _Needed) -> Decision:
+    def _waiting_for(self, value: ir.Value, size: int, needed: _Needed) -> Decision:
         """Decide whether kernels that recompute ``value`` for each element wait for another kernel that stores it."""
-        size, level, kernels = elements(value), self._grouping.level(value) + 1, _kernels(needed)
+        level, kernels = self._grouping.level(value) + 1, _kernels(needed)
         computed = round(_evaluations(needed) / size, 1)
         # Of kernels of several levels the first may store the value for the others, which is decided on afterwards.
         is_one_level = len({(group.level, self._followed.get(group, 0)) for group, *_ in needed}) == 1
@@ -267,9 +282,9 @@ class _Round:
         spent: float = self._launch
         for each in needed:
             saved += each.kernels * each.times * self._instruction_bytes(each.kernel)
-            spent += each.kernels * byte_size(value, round(min(each.times, size)))
+            spent += each.kernels * self._costs.byte_size(value, round(min(each.times, size)))
         if not self._grouping.is_stored(value):
-            spent += byte_size(value)
+            spent += self._costs.byte_size(value, size)
         if is_one_level and kernels > 1:
             read = self._costs.of(value, self._stored_at, level).bytes
             spent -= (kernels - 1) * read
@@ -327,7 +342,7 @@ class _Round:
         if is_long:
             reason = Reason("{} kernels would have to recompute it, in {} operations or more", (readers, most))
         if self._decide(Decision(Verdict.STORED if is_worth else Verdict.RECOMPUTED, value, reason)):
-            self._choice[value] = level
+            self.choice[value] = level
             if is_extra:
                 return [*needed, *self._wanted_by_loop(value, level, 0)]
         return needed

@@ -81,6 +81,20 @@ def test_weights_that_a_kernel_makes_are_converted_by_it() -> None:
     assert "stablehlo.convert" not in program.ir("fusions").partition("func.func @main")[2]
 
 
+@pytest.mark.parametrize(("scalings", "are_of_xla"), [(4, True), (40, False)])
+def test_few_scalings_of_widened_weights_are_of_xla(scalings: int, are_of_xla: bool) -> None:
+    """As many as are looked at: the rest of a long function is not what XLA computes in the tiles of a product."""
+
+    def function(x: Any, w: Any) -> Any:
+        wide = w.astype(jnp.bfloat16)
+        for _ in range(scalings):
+            wide = wide * 0.5
+        return x @ wide
+
+    program = xgpu.compile(function, "bf16[64,512]", "s8[512,1024]", options=xgpu.Options(products="library"))
+    assert ("stablehlo.convert" in program.ir("fusions").partition("func.func @main")[2]) == are_of_xla
+
+
 def test_other_reverses_are_kernels():
     report = xgpu.jit(lambda x: jnp.sort(x[::-1])).explain(np.ones(100, np.float32))
     assert [kernel.operation for kernel in report.kernels] == ["reverse"]

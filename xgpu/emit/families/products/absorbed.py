@@ -9,8 +9,8 @@ from xgpu.analysis.bitcasts import is_bitcast, readers
 from xgpu.analysis.heroes import Form, follow, is_hero
 from xgpu.costs.values import elements
 from xgpu.emit.families.products.product import follows
-from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, fallback_reason, is_cast_for
-from xgpu.fusion.widened_operands import widening
+from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, is_cast_for
+from xgpu.fusion.widened_operands import is_in_memory, is_of_xla, widening
 from xgpu.hlo.chlo import RAGGED
 from xgpu.reasons import Reason
 from xgpu.structure import behind, defining_op, dtype_of, is_argument, producer, users_of
@@ -63,7 +63,7 @@ def absorbed(products: Sequence[ir.Operation], order: Mapping[ir.Value, int]) ->
     for reader in readers(result):
         if reader.name in VIEWS:
             return _REARRANGED
-        needs_memory = _number(reader, order) is None or reader.name in _PRODUCTS or _is_of_xla(reader)
+        needs_memory = _number(reader, order) is None or reader.name in _PRODUCTS or is_of_xla(reader)
         by_xla, by_kernels = by_xla or needs_memory, by_kernels or not needs_memory
     return Absorbed(tuple(following.operations), tuple(following.read), result, by_xla, by_kernels)
 
@@ -130,7 +130,7 @@ class _Following:
             # What is made before the first product does not depend on any. XLA may compute what reads another product,
             # or a convolution, with that.
             is_made_before = self._order.get(array, -1) < self._first
-            if op.name in CONTRACTIONS or not (is_made_before and (_is_of_xla(op) or is_hero(op))):
+            if op.name in CONTRACTIONS or not (is_made_before and (is_of_xla(op) or is_hero(op))):
                 return Reason(_MADE.text, (op.name,))
         if op is None or op.name not in _GENERATORS:
             self.read[array] = None
@@ -140,10 +140,6 @@ class _Following:
 def _number(op: ir.Operation, order: Mapping[ir.Value, int]) -> int | None:
     """Return the number of an operation of the block; None for its end, and for those of other blocks."""
     return order.get(op.results[0]) if len(op.results) else None
-
-
-def _is_of_xla(op: ir.Operation) -> bool:
-    return op.name not in VIEWS and fallback_reason(op) is not None
 
 
 def copied_operand(value: ir.Value, *folded: str) -> str | None:
@@ -160,13 +156,8 @@ def copied_operand(value: ir.Value, *folded: str) -> str | None:
     op = producer(array)
     is_read = op.name in VIEWS or op.name in _SLICES
     if is_cast_for(op, PRODUCT):
-        is_read = _is_in_memory(op.operands[0])
-    return op.name if is_read or widening(array, _is_in_memory) else None
-
-
-def _is_in_memory(value: ir.Value) -> bool:
-    source = behind(value, *VIEWS)
-    return is_argument(source) or _is_of_xla(producer(source))
+        is_read = is_in_memory(op.operands[0])
+    return op.name if is_read or widening(array) else None
 
 
 _SLICES = ("stablehlo.slice", "stablehlo.dynamic_slice")
