@@ -13,7 +13,9 @@ from typing import Any, Self, cast
 
 from xgpu import ir
 from xgpu.costs.registers import most_threads
+from xgpu.costs.time import bytes_per_instruction
 from xgpu.costs.traffic import moved_bytes
+from xgpu.costs.values import elements, instructions
 from xgpu.device import Device
 from xgpu.dialects.attributes import ALIASES, EMITTER, SCHEDULE, schedule_values
 from xgpu.emit.base import Fusion, LaunchDimensions
@@ -36,6 +38,7 @@ from xgpu.emit.reduction_tiling import power_of_two_above
 from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.emit.schedule import BlockSchedule, Schedule, whole_number
 from xgpu.errors import InvalidInput
+from xgpu.fusion.grouping.executed import kernel_work
 from xgpu.fusion.loops.steps import read_by_loop
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
@@ -72,6 +75,16 @@ class Part:
     def moved(self) -> int:
         """About how many bytes it reads and writes; of what it gathers or slices that alone."""
         return moved_bytes(self.fusion.body, self.aliases, read_by_loop)
+
+    def traffic(self, target: Device) -> float:
+        """Return the bytes that a device moves in the time of this part: its own, or those of its instructions."""
+        operations = [op.operation for op in self.fusion.body.operations]
+        issued = sum(map(instructions, operations))
+        largest = max((elements(value) for op in operations for value in op.operands), default=0)
+        each = bytes_per_instruction(target)
+        if issued * largest * each <= self.moved:
+            return self.moved
+        return max(self.moved, kernel_work(self.function, self.family, instructions) * each)
 
     def problem(self) -> str | None:
         """Return why this can be no part of a kernel, None if it can."""
@@ -127,13 +140,14 @@ class Parts:
         return tuple(_parts(self.fusion))
 
     def share(self, part: Part) -> Device:
-        """Return the share of the device that a part has by what it moves."""
+        """Return the share of the device that a part has by the time that it takes alone."""
         device = self.fusion.device
-        return replace(device, sm_count=max(1, round(device.sm_count * part.moved / self._moved)))
+        return replace(device, sm_count=max(1, round(device.sm_count * self._shares[part])))
 
     @cached_property
-    def _moved(self) -> int:
-        return max(1, sum(each.moved for each in self.parts))
+    def _shares(self) -> dict[Part, float]:
+        traffic = [part.traffic(self.fusion.device) for part in self.parts]
+        return {part: each / max(1, sum(traffic)) for part, each in zip(self.parts, traffic, strict=True)}
 
     @cached_property
     def _schedules(self) -> dict[int, list[BlockSchedule]]:
