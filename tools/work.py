@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.analysis.control_flow import planned_blocks
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
-from xgpu.costs.values import byte_size, elements, instructions
+from xgpu.costs.values import Weight, byte_size, element_work, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device
 from xgpu.dialects.attributes import EMITTER
-from xgpu.interface.kernel_work import Weight, element_work, fusion_work
+from xgpu.interface.kernel_work import fusion_work
 from xgpu.passes.framework.base import function_name, functions
 from xgpu.structure import callees, walk
 

@@ -7,7 +7,7 @@ to what it reads.
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -16,7 +16,7 @@ from xgpu import ir
 from xgpu.analysis.placement import Placement, Reads, Scope
 from xgpu.costs.footprint import footprint
 from xgpu.costs.recomputation import LOAD, MOST_VISITED
-from xgpu.costs.values import instructions, is_immediate
+from xgpu.costs.values import Weight, element_work, elements, instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, Mod
@@ -250,6 +250,31 @@ class Evaluations[K: Kernel]:
             operands = tuple([op.operands[access.operand] for access in reads.accesses])
             known = self._known[number] = _Known(reads, repeats, operands, tuple(map(self._makers.get, operands)))
         return known
+
+
+def executed[K: Kernel](
+    operations: Sequence[ir.Operation],
+    roots: Iterable[ir.Value],
+    kernel: K,
+    heroes: Collection[ir.Operation],
+    of: Weight,
+) -> float:
+    """Return the work of ``operations``, in order, in a kernel of ``roots``, with what it computes again.
+
+    ``of`` returns the work of an operation for an element. Each element of ``heroes`` is computed once.
+    """
+    evaluations, work = Evaluations[K](operations), 0.0
+    evaluations.start()
+    for value in roots:
+        evaluations.want(value, kernel, ONLY)
+    for op in reversed(operations):
+        times = max((need.times for value in op.results for need in evaluations.of(value)), default=0.0)
+        if times:
+            evaluations.compute(op, {kernel: ONLY})
+        if op in heroes:
+            times = max(map(elements, op.results))
+        work += element_work(op, of) * times
+    return work
 
 
 class _Placed(NamedTuple):

@@ -1,12 +1,21 @@
 """The size of values, and about how many instructions their elements cost."""
 
 import math
+from collections.abc import Callable
 
 from xgpu import ir
+from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.access import shape_of
+from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.structure import behind, dtype_of, is_constant
+
+_VIEWS = frozenset(name for name, operation in OPERATIONS.items() if operation.is_view)
+_FREE = _VIEWS | CONTROL_FLOW.keys() | {"stablehlo.constant", "stablehlo.iota", "stablehlo.slice", "stablehlo.reverse"}
+"""Operations that compute nothing."""
+
+type Weight = Callable[[ir.Operation], int]
+"""Returns what an operation counts for an element of its result."""
 
 
 def elements(value: ir.Value) -> int:
@@ -32,6 +41,15 @@ def instructions(op: ir.Operation) -> int:
     if operation.kind == "contract":
         return max(1, math.prod(interval.size for interval in accesses(op)[0].map.symbols))
     return operation.instructions
+
+
+def element_work(op: ir.Operation, weight: Weight) -> float:
+    """Return the work of an operation for each element of its first result."""
+    if op.name in _FREE or not len(op.results):
+        return 0
+    if op.name == "stablehlo.reduce":
+        return weight(op) * elements(op.operands[0]) / max(1, elements(op.results[0]))
+    return weight(op) * (math.prod(integers(op, "window_dimensions")) if op.name == "stablehlo.reduce_window" else 1)
 
 
 def is_immediate(value: ir.Value) -> bool:

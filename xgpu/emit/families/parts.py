@@ -38,8 +38,8 @@ from xgpu.emit.reduction_tiling import power_of_two_above
 from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.emit.schedule import BlockSchedule, Schedule, whole_number
 from xgpu.errors import InvalidInput
+from xgpu.fusion.grouping.executed import kernel_work
 from xgpu.fusion.loops.steps import read_by_loop
-from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -76,14 +76,15 @@ class Part:
         """About how many bytes it reads and writes; of what it gathers or slices that alone."""
         return moved_bytes(self.fusion.body, self.aliases, read_by_loop)
 
-    def weight(self, target: Device) -> float:
-        """Return how long it takes on a device, as the bytes that memory moves meanwhile."""
-        executed = 0
-        for view in self.fusion.body.operations:
-            op = view.operation
-            if op.results and not (op.name in OPERATIONS and OPERATIONS[op.name].is_view):
-                executed += instructions(op) * elements(op.results[0])
-        return self.moved + executed * bytes_per_instruction(target)
+    def traffic(self, target: Device) -> float:
+        """Return the bytes that a device moves in the time of this part: its own, or those of its instructions."""
+        operations = [op.operation for op in self.fusion.body.operations]
+        issued = sum(map(instructions, operations))
+        largest = max((elements(value) for op in operations for value in op.operands), default=0)
+        each = bytes_per_instruction(target)
+        if issued * largest * each <= self.moved:
+            return self.moved
+        return max(self.moved, kernel_work(self.function, self.family, instructions) * each)
 
     def problem(self) -> str | None:
         """Return why this can be no part of a kernel, None if it can."""
@@ -139,14 +140,14 @@ class Parts:
         return tuple(_parts(self.fusion))
 
     def share(self, part: Part) -> Device:
-        """Return the share of the device that a part has by the time that it takes."""
+        """Return the share of the device that a part has by the time that it takes alone."""
         device = self.fusion.device
-        share = self._weights[part] / max(1, sum(self._weights.values()))
-        return replace(device, sm_count=max(1, round(device.sm_count * share)))
+        return replace(device, sm_count=max(1, round(device.sm_count * self._shares[part])))
 
     @cached_property
-    def _weights(self) -> Mapping[Part, float]:
-        return {part: part.weight(self.fusion.device) for part in self.parts}
+    def _shares(self) -> dict[Part, float]:
+        traffic = [part.traffic(self.fusion.device) for part in self.parts]
+        return {part: each / max(1, sum(traffic)) for part, each in zip(self.parts, traffic, strict=True)}
 
     @cached_property
     def _schedules(self) -> dict[int, list[BlockSchedule]]:

@@ -11,6 +11,7 @@ import pytest
 
 import xgpu
 from xgpu.fusion.grouping import small_kernels
+from xgpu.interface.explanation import explain
 from xgpu.runtime.compare import compare
 
 
@@ -267,6 +268,28 @@ def test_a_part_that_gathers_has_no_share_for_its_table() -> None:
     ]
     assert schedules[0] == schedules[1]
     assert schedules[0]
+
+
+def _table(x: Any, length: int) -> Any:
+    return jnp.sin(x[:, None] * jnp.arange(length))
+
+
+@pytest.mark.parametrize(
+    ("reduced", "reads"),
+    [
+        (lambda x: _table(x, 10_000).max(-1), "f32[100]"),
+        (lambda x: _table(x, 3000).sum(-1), "f32[250]"),
+        (lambda x: jax.lax.lgamma(x[:, None] + jnp.arange(4000.0)).sum(-1), "f32[64]"),
+        (lambda x: _table(x, 100).max(0), "f32[4000]"),
+    ],
+    ids=["maximum", "sum", "lgamma", "columns"],
+)
+def test_a_part_that_computes_much_of_few_bytes_takes_no_longer_than_alone(reduced: Any, reads: str) -> None:
+    """Its share of the device is that of its instructions' time: by its bytes it would have one multiprocessor."""
+    beside, *_ = explain(xgpu.compile(lambda x, y: (reduced(x), y * 2), reads, "f32[1500,999]")).kernels
+    alone, *_ = explain(xgpu.compile(reduced, reads)).kernels
+    assert [part.emitter for part in beside.parts] == [alone.emitter, "loop"]
+    assert beside.seconds <= 1.5 * alone.seconds
 
 
 def _long(y: Any, steps: int) -> Any:
