@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from xgpu.tools.fuzzing.check import Failure, Variant, failure_of, failure_of_seed
 from xgpu.tools.fuzzing.generate import generate
@@ -16,8 +17,11 @@ _SECONDS_PER_CASE = 120
 _SECONDS_TO_MINIMIZE = 120
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the cases of consecutive seeds; print a line per failure. Returns 1 if there was one."""
+def main(argv: Sequence[str] | None = None, worker: Worker | None = None) -> int:
+    """Run the cases of consecutive seeds; print a line per failure. Returns 1 if there was one.
+
+    They run in ``worker``, which stays, or in one of their own.
+    """
     arguments = _parser().parse_args(argv)
     # For the worker, which reads them when it loads JAX: no log of XLA's, and no GPU where none is used.
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -25,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
     start, failures = time.perf_counter(), 0
     seeds = range(arguments.seed, arguments.seed + arguments.cases)
-    with Worker(_SECONDS_PER_CASE, memory=8 << 30) as worker:
+    with nullcontext(worker) if worker else new_worker() as worker:
         for seed in seeds:
             failure = _in_worker(worker, failure_of_seed, seed, arguments.on)
             if failure is None:
@@ -37,6 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     seconds = time.perf_counter() - start
     print(f"{len(seeds) - failures} of {len(seeds)} graphs agree, {seconds:.0f} s")
     return 1 if failures else 0
+
+
+def new_worker() -> Worker:
+    """Return a worker with the time and the memory that cases may take."""
+    return Worker(_SECONDS_PER_CASE, memory=8 << 30)
 
 
 def _parser() -> argparse.ArgumentParser:

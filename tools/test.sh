@@ -10,6 +10,10 @@ shift
 cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 jobs=${XGPU_TEST_JOBS:-$((cores < 8 ? cores : 8))}
 
+# glibc asks for large pages where the kernel gives them to those who ask: compilers, of which tests use three, walk over
+# much memory. Other C libraries do not know the variable.
+export GLIBC_TUNABLES=${GLIBC_TUNABLES:+$GLIBC_TUNABLES:}glibc.malloc.hugetlb=1
+
 # Each process has a stretch of the tests, so that those of a file share what it makes, until one has none left.
 "$python" -m pytest -n "$jobs" --dist worksteal --durations=15 "$@"
 pytest_status=$?

@@ -68,6 +68,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(effort.seed_of_commit())
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """The collector passes over what is there for all the tests: modules, and the tests themselves."""
+    gc.freeze()
+
+
 @pytest.fixture
 def own_garbage() -> Iterator[None]:
     """Garbage is looked for among what the test makes alone: what hundreds of tests left takes a second each time."""

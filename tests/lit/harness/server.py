@@ -9,7 +9,6 @@ Its standard input is the socket on which it listens; it ends when the process t
 
 import contextlib
 import gc
-import json
 import os
 import socket
 import sys
@@ -69,9 +68,8 @@ def _answer(connection: socket.socket) -> None:
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
-    request = json.loads(text)
-    os.chdir(request["folder"])
-    name, *arguments = request["words"]
+    folder, name, *arguments = text.decode(errors="surrogateescape").split("\0")
+    os.chdir(folder)
     code = 1
     try:
         code = COMMANDS[name](arguments)

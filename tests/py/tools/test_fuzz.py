@@ -7,6 +7,7 @@ cases of its own.
 import operator
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -46,17 +47,24 @@ def _part(number: int, cases: int) -> list[str]:
     return ["--cases", str(end - first), "--seed", str(_SEED + first)]
 
 
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    """One for all parts of both: starting it, and compiling the host's library for tiles, takes longer than a part."""
+    with fuzz.new_worker() as worker:
+        yield worker
+
+
 @pytest.mark.parametrize("part", range(_PARTS))
 @pytest.mark.slow
-def test_random_graphs_agree_with_xla(part: int, capsys: pytest.CaptureFixture[str]) -> None:
-    failed = fuzz.main(_part(part, effort.by_level(40, 240, 3000)))
+def test_random_graphs_agree_with_xla(part: int, worker: Worker, capsys: pytest.CaptureFixture[str]) -> None:
+    failed = fuzz.main(_part(part, effort.by_level(40, 240, 3000)), worker)
     assert not failed, capsys.readouterr().out
 
 
 @pytest.mark.parametrize("part", range(_PARTS))
 @pytest.mark.slow
-def test_random_kernels_on_tiles_agree_with_xla(part: int, capsys: pytest.CaptureFixture[str]) -> None:
-    failed = fuzz_blocks.main(_part(part, effort.by_level(8, 24, 1000)))
+def test_random_kernels_on_tiles_agree_with_xla(part: int, worker: Worker, capsys: pytest.CaptureFixture[str]) -> None:
+    failed = fuzz_blocks.main(_part(part, effort.by_level(8, 24, 1000)), worker)
     assert not failed, capsys.readouterr().out
 
 

@@ -6,6 +6,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -15,8 +16,11 @@ from xgpu.tools.fuzzing.worker import Worker, WorkerDied
 _SECONDS_PER_CASE = 120
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the cases of consecutive seeds; print a line per failure. Returns 1 if there was one."""
+def main(argv: Sequence[str] | None = None, worker: Worker | None = None) -> int:
+    """Run the cases of consecutive seeds; print a line per failure. Returns 1 if there was one.
+
+    They run in ``worker``, which stays, or in one of their own.
+    """
     arguments = _parser().parse_args(argv)
     # For the worker, which reads them when it loads JAX: no log of XLA's, and no GPU where none is used.
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -24,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
     start, failures = time.perf_counter(), 0
     seeds = range(arguments.seed, arguments.seed + arguments.cases)
-    with Worker(_SECONDS_PER_CASE, memory=8 << 30) as worker:
+    with nullcontext(worker) if worker else new_worker() as worker:
         for seed in seeds:
             try:
                 failure = worker.call(failure_of_seed, seed, arguments.on)
@@ -35,6 +39,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(f"FAIL seed {seed}: {failure}", flush=True)
     print(f"{len(seeds) - failures} of {len(seeds)} kernels agree, {time.perf_counter() - start:.0f} s")
     return 1 if failures else 0
+
+
+def new_worker() -> Worker:
+    """Return a worker with the time and the memory that cases may take."""
+    return Worker(_SECONDS_PER_CASE, memory=8 << 30)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,6 +1,7 @@
-// RUN: xgpu-opt %s -p expand-atomics --split-input-file | FileCheck %s --check-prefixes=CHECK,SM90
-// RUN: xgpu-opt %s -p 'expand-atomics{capability=80}' --split-input-file | FileCheck %s --check-prefixes=CHECK,SM80
-// RUN: xgpu-opt %s -p 'expand-atomics{target=host}' --split-input-file | FileCheck %s --check-prefixes=CHECK,HOST
+// RUN: xgpu-opt %s -p expand-atomics | FileCheck %s --check-prefixes=CHECK,SM90
+// RUN: xgpu-opt %s -p 'expand-atomics{capability=80}' | FileCheck %s --check-prefixes=CHECK,SM80
+// RUN: xgpu-opt %s -p 'expand-atomics{target=host}' | FileCheck %s --check-prefixes=CHECK,HOST
+// In one piece: text with updates in generic form is first parsed in a process of its own.
 
 // GPUs add pairs of bf16 from compute capability 9.0 on: the other of the pair gets -0, whose bits are 0x8000. Others
 // compare and exchange the word around the element.
@@ -44,8 +45,6 @@ func.func @bf16(%p: !llvm.ptr<1>, %x: bf16) {
   return
 }
 
-// -----
-
 // CHECK-LABEL: func.func @f16
 // SM90:          llvm.inline_asm has_side_effects "red.relaxed.gpu.global.add.noftz.f16x2 [$0], $1;"
 // SM80:          llvm.inline_asm has_side_effects "red.relaxed.gpu.global.add.noftz.f16x2 [$0], $1;"
@@ -54,8 +53,6 @@ func.func @f16(%p: !llvm.ptr<1>, %x: f16) {
   %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 2 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<1>, f16) -> f16
   return
 }
-
-// -----
 
 // CHECK-LABEL: func.func @everywhere
 // SM90-NEXT:     llvm.atomicrmw fadd %{{.*}} syncscope("device") monotonic
@@ -70,8 +67,6 @@ func.func @everywhere(%p: !llvm.ptr<1>, %x: f32, %i: i64) {
   return
 }
 
-// -----
-
 // CHECK-LABEL: func.func @in_shared_memory
 // SM90:          llvm.inline_asm has_side_effects "red.relaxed.gpu.shared.add.noftz.bf16x2 [$0], $1;"
 // SM80:          llvm.cmpxchg
@@ -80,8 +75,6 @@ func.func @in_shared_memory(%p: !llvm.ptr<3>, %x: bf16) {
   %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 2 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<3>, bf16) -> bf16
   return
 }
-
-// -----
 
 // CHECK-LABEL: func.func @vector_of_f32
 // CHECK-SAME:    (%[[P:.*]]: !llvm.ptr<1>, %[[X:.*]]: vector<4xf32>)
@@ -98,8 +91,6 @@ func.func @vector_of_f32(%p: !llvm.ptr<1>, %x: vector<4xf32>) {
   return
 }
 
-// -----
-
 // Sixteen bytes at a time.
 
 // CHECK-LABEL: func.func @long_vector
@@ -111,8 +102,6 @@ func.func @long_vector(%p: !llvm.ptr<1>, %x: vector<8xf32>) {
   %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 16 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<1>, vector<8xf32>) -> vector<8xf32>
   return
 }
-
-// -----
 
 // Below 9.0 pairs of f16 are added, and words of two bf16 compared and exchanged.
 
@@ -128,8 +117,6 @@ func.func @vectors_of_small_floats(%p: !llvm.ptr<1>, %x: vector<8xbf16>, %y: vec
   return
 }
 
-// -----
-
 // No instruction adds vectors of f64, or vectors in shared memory.
 
 // CHECK-LABEL: func.func @no_vectors
@@ -141,8 +128,6 @@ func.func @no_vectors(%p: !llvm.ptr<1>, %x: vector<2xf64>, %q: !llvm.ptr<3>, %y:
   %1 = "llvm.atomicrmw"(%q, %y) <{alignment = 16 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<3>, vector<4xf32>) -> vector<4xf32>
   return
 }
-
-// -----
 
 // A pointer of address space 0 says at run time where it leads, and instructions then name no space.
 
