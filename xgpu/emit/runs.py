@@ -60,14 +60,17 @@ def run_by_loads(
     moved = seconds_of_blocks(element_bytes, target.sm_count, target)
     waiting = is_whole * _WAITS * target.memory_latency / target.resident_threads
 
-    def seconds(run: int) -> float:
+    def seconds(run: int) -> tuple[float, float]:
+        """Return how long an element takes, and without loads."""
         loads = _passes_of_loads(sampled, run) / (WARP_SIZE * run * target.sm_count * target.clock)
-        issued = (code + _INDEX_INSTRUCTIONS / run) / target.issue_rate
-        return max(loads, issued, waiting / run, moved)
+        others = max((code + _INDEX_INSTRUCTIONS / run) / target.issue_rate, waiting / run, moved)
+        return max(loads, others), others
 
-    best, least = longest, seconds(longest)
+    best, (least, others) = longest, seconds(longest)
     for run in (longest >> shift for shift in range(1, longest.bit_length())):
-        if (shorter := seconds(run)) < _GAIN * least:
+        if others >= _GAIN * least:
+            break
+        if (shorter := seconds(run)[0]) < _GAIN * least:
             best, least = run, shorter
     return best
 
@@ -104,13 +107,14 @@ def _passes_of_loads(sampled: Iterable[tuple[ir.Value, _Numbers, float]], run: i
 
     A thread loads an element once, whatever it computes from it.
     """
-    requests: dict[tuple[ir.Value, float], list[_Numbers]] = {}
+    requests: dict[tuple[ir.Value, float], dict[bytes, _Numbers]] = {}
     for value, positions, times in sampled:
-        lanes = np.unique(positions[: WARP_SIZE * run].reshape(WARP_SIZE, -1), axis=1)
-        requests.setdefault((value, times), []).append(_requests(lanes, dtype_of(value).storage_bits))
+        lanes = positions[: WARP_SIZE * run].reshape(WARP_SIZE, -1)
+        found = _requests(lanes, dtype_of(value).storage_bits)
+        requests.setdefault((value, times), {}).update((each.tobytes(), each) for each in found)
     return sum(
-        times * passes(np.unique(np.concatenate(rows), axis=0), dtype_of(value).storage_bits)
-        for (value, times), rows in requests.items()
+        times * passes(np.array(list(found.values())), dtype_of(value).storage_bits)
+        for (value, times), found in requests.items()
     )
 
 
@@ -120,6 +124,7 @@ def _requests(lanes: _Numbers, bits: int) -> _Numbers:
     As wide as what a lane loads are aligned neighbours.
     """
     ordered = np.sort(lanes, axis=1)
+    ordered = ordered[:, np.append(True, (np.diff(ordered, axis=1) != 0).any(axis=0))]
     width = max(1, _ACCESS_BITS // bits)
     while ordered.shape[1] % width or not _are_accesses(ordered.reshape(WARP_SIZE, -1, width)):
         width //= 2

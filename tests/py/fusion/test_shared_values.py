@@ -276,3 +276,35 @@ def test_the_gradient_of_a_chain_of_steps_takes_a_kernel_for_each(steps):
         return jnp.sum(x**2)
 
     assert _emitters(xgpu.compile(jax.grad(function), "f32[1024,1024]")) == ["loop"] * (2 * steps)
+
+
+def _stored(function, *specs):
+    """The values that kernels store, as text."""
+    program = xgpu.compile(function, *specs)
+    return [str(program.values[name].shape) for launch in program.launches for name in launch.outputs]
+
+
+def test_what_kernels_read_anyway_costs_nothing_to_recompute_from():
+    """The mask of a logarithm of a sigmoid is computed from logits that both of its readers load."""
+
+    def loss(a, b):
+        return -jax.nn.log_sigmoid((a @ b.T) * 3 + 1).sum()
+
+    large = _stored(jax.value_and_grad(loss, (0, 1)), "f32[4096,256]", "f32[4096,256]")
+    assert large.count("(4096, 4096)") == 1
+
+
+def test_a_reduction_does_not_read_transposed_what_another_kernel_moves_by_tiles():
+    """The gradient of similarities of rows and of columns: both parts end in one array, and in a sum over it."""
+
+    def loss(a, b, scale):
+        s = jnp.exp(scale) * (a @ b.T)
+        return -(jax.nn.log_softmax(s) + jax.nn.log_softmax(s.T)).trace()
+
+    program = xgpu.compile(jax.value_and_grad(loss, (0, 1, 2)), "f32[4096,256]", "f32[4096,256]", "f32[]")
+    emitters = [kernel.emitter for kernel in program.kernels]
+    text = program.ir("fusions")
+    for name, emitter in zip([kernel.name for kernel in program.kernels], emitters, strict=True):
+        if emitter in ("reduce_row", "rows"):
+            body = text[text.index(f"func.func private @{name}(") :].split("\n  }\n")[0]
+            assert "stablehlo.transpose" not in body
