@@ -20,12 +20,15 @@ _MOST_READS = 256
 """Reads that are traced back to arrays in memory; beyond that, the order of dimensions is kept."""
 
 
-def arrays_read(value: ir.Value, fewest: int = 0, known: Known | None = None) -> Iterator[tuple[ir.Value, IndexingMap]]:
+def arrays_read(
+    value: ir.Value, fewest: int = 0, known: Known | None = None, with_heroes: bool = False
+) -> Iterator[tuple[ir.Value, IndexingMap]]:
     """Yield the arrays in memory that ``value`` is computed from, and which element of each an element depends on.
 
-    Those are arguments, and results of operations that need kernels of their own. Reads at positions that are known
-    only at run time are left out, and so are those beyond the first `_MOST_READS`, and values of less than ``fewest``
-    elements with all that they are computed from. ``known`` keeps what was found out about operations.
+    Those are arguments, and results of operations that need kernels of their own, unless it is computed
+    ``with_heroes``, as threads of a loop do. Reads at positions known only at run time are left out, and so are
+    those beyond the first `_MOST_READS`, and values of less than ``fewest`` elements with all that they are computed
+    from. ``known`` keeps what was found out about operations.
     """
     known = {} if known is None else known
     pending = [(value, identity_map(shape_of(value)))]
@@ -37,7 +40,7 @@ def arrays_read(value: ir.Value, fewest: int = 0, known: Known | None = None) ->
             continue
         op = producer(value)
         if op not in known:
-            known[op] = _reads(op)
+            known[op] = _reads(op, with_heroes)
         reads = known[op]
         if reads is None:
             yield value, map_
@@ -50,13 +53,13 @@ def arrays_read(value: ir.Value, fewest: int = 0, known: Known | None = None) ->
                 seen.add(found)
 
 
-def _reads(op: ir.Operation) -> _Reads | None:
+def _reads(op: ir.Operation, with_heroes: bool) -> _Reads | None:
     """Return the operands that ``op`` reads at positions known at compile time, by number, with the maps.
 
     A map is None for the result's own position. The whole is None if the results of ``op`` are in memory whoever reads
     them: those of heroes, and of operations that fall back to XLA.
     """
-    if is_hero(op) or fallback_reason(op) is not None:
+    if (is_hero(op) and not with_heroes) or fallback_reason(op) is not None:
         return None
     try:
         reads = accesses(op)

@@ -30,7 +30,7 @@ def sectors_of_loop(fusion: ir.Operation, device: Device) -> Touched | None:
     *_, end = (op.operation for op in fusion.regions[0].blocks[0].operations)
     accessed = {(root, identity_map(shape_of(root))) for root in end.operands}
     for root in end.operands:
-        accessed.update(arrays_read(root))
+        accessed.update(arrays_read(root, with_heroes=True))
     written = emitter.thread_to_output(0)
     found = [_touched(written, value, read) for value, read in accessed]
     return Touched(sum(each.sectors for each in found), sum(each.least for each in found))

@@ -53,7 +53,7 @@ def test_few_operations_are_followed_to_find_what_values_cost(monkeypatch, layer
 
     monkeypatch.setattr(Costs, "of", counting)
     operations = _planned_operations(layers)
-    assert 0 < followed["operations"] <= 4 * operations
+    assert 0 < followed["operations"] <= 5 * operations
 
 
 @pytest.mark.parametrize("layers", [4, 16])
@@ -118,6 +118,18 @@ def _mixes(lanes: int, rounds: int):
         return jnp.stack(lane, 1)
 
     return function, (f"u32[65536,{lanes}]",)
+
+
+def _gradient_of_a_stencil(steps: int):
+    """The gradient of steps of which each reads its neighbours and a mean."""
+
+    def function(x):
+        for _ in range(steps):
+            padded = jnp.pad(x, 1)
+            x = x + jnp.tanh(padded[:-2, 1:-1] + padded[2:, 1:-1] - 2 * x) * jnp.mean(x)
+        return jnp.sum(x**2)
+
+    return jax.grad(function)
 
 
 def _attention(layers: int):
@@ -287,7 +299,7 @@ def test_operations_are_asked_once_whether_they_are_heroes(monkeypatch):
 
 
 def test_what_was_chosen_is_expected_for_the_next_groups(monkeypatch):
-    """Then fewer rounds show that nothing changes any more: 16 of these six groupings without it, and the same plan."""
+    """Then fewer rounds show that nothing changes any more: 13 of these three groupings without it, and the same plan."""
     rounds = list[int]()
     group_block, choose = shared_values.group_block, shared_values._Round.choose
 
@@ -301,9 +313,9 @@ def test_what_was_chosen_is_expected_for_the_next_groups(monkeypatch):
 
     monkeypatch.setattr(shared_values, "group_block", grouping)
     monkeypatch.setattr(shared_values._Round, "choose", counting)
-    plan_program(load_source(*_mixes(32, 8)).module)
-    assert len(rounds) == 6
-    assert sum(rounds) < 16
+    plan_program(load_source(_gradient_of_a_stencil(8), ("f32[1024,1024]",)).module)
+    assert len(rounds) == 3
+    assert sum(rounds) < 13
 
 
 def _calls(function, arguments) -> int:

@@ -157,7 +157,7 @@ class Loop:
         """Return how many consecutive elements a thread takes by what it loads, ``longest`` or fewer."""
         moved = moved_bytes(self.fusion.body, self.fusion.aliases or (-1,) * len(self.fusion.results), read_by_loop)
         accesses = [(root, identity_map(self.shape)) for root in self.fusion.results]
-        accesses += [access for root in self.fusion.results for access in arrays_read(root)]
+        accesses += [access for root in self.fusion.results for access in arrays_read(root, with_heroes=True)]
         bytes_ = moved / max(1, self.elements)
         return run_by_loads(accesses, self.shape, longest, bytes_, self.code, self.fusion.device, True)
 

@@ -246,13 +246,15 @@ def longest_vector(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operat
     return math.gcd(8 * fusion.device.max_vector_bytes // max(dtype.bits for dtype in dtypes), maps.contiguous)
 
 
-def run_of_updates(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operation]) -> int:
+def run_of_updates(
+    fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operation], single: int = _SINGLE_UPDATES
+) -> int:
     """Return how many consecutive elements of the updates a thread makes: a power of two.
 
-    As many as a vector access or atomic operation holds, if that many lie side by side in the operand as well, or two
-    if each update has an index of its own: more leave fewer threads to wait for memory, but neighbours often update
-    neighbours, which memory takes as one request from neighbouring threads. One where neither holds, and where the
-    updates do not fill the device's threads.
+    As many as a vector access or atomic operation holds, if that many lie side by side in the operand as well, or
+    ``single`` if each update has an index of its own. In device memory those are two: more leave fewer threads to wait
+    for memory, but neighbours often update neighbours, which memory takes as one request from neighbouring threads. One
+    where neither holds, and where the updates do not fill the device's threads.
     """
     widths = [dtype_of(value).storage_bits for hero in heroes for value in hero.results]
     threads = fusion.device.resident_threads
@@ -260,7 +262,7 @@ def run_of_updates(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operat
         return 1
     longest = 8 * fusion.device.max_vector_bytes // max(widths)
     is_plain = is_unique(heroes[0]) or all(each.function == "overwrite" for hero in heroes for each in combiners(hero))
-    run = min(_SINGLE_UPDATES, longest)
+    run = min(single, longest)
     if maps.window_dims:
         run = math.gcd(longest, maps.contiguous) if is_plain else vector_length(fusion, maps, heroes)
     return power_of_two_below(min(run, fusion.options.max_elements_per_thread or run))

@@ -28,6 +28,8 @@ from xgpu.indexing.interval import Interval
 from xgpu.structure import dtype_of
 
 _THREADS = 512
+_RUN = 4
+"""Updates that a thread makes at a time: in shared memory, neighbours are no one request."""
 _BLOCKS_PER_PROCESSOR = 2
 _SMALL_TILE_BYTES = 4096
 """Bytes of a tile up to which scatters with the same indices are one kernel: a block has room for many of them."""
@@ -45,7 +47,7 @@ class SharedScatterSchedule(Schedule):
     def of(cls, facts: Scatters) -> Self:
         """As many blocks as are resident, if each has more updates to make than its tile has elements."""
         total, device = math.prod(facts.maps.update_shape), facts.fusion.device
-        vector = 1 if facts.maps.window_dims else run_of_updates(facts.fusion, facts.maps, facts.heroes)
+        vector = 1 if facts.maps.window_dims else run_of_updates(facts.fusion, facts.maps, facts.heroes, _RUN)
         most = total // max(_THREADS * vector, 2 * math.prod(facts.maps.operand_shape))
         return cls(_THREADS, vector, max(1, min(_BLOCKS_PER_PROCESSOR * device.sm_count, most)))
 

@@ -21,7 +21,7 @@ from xgpu.fusion.grouping.delayed_updates import delay_updates, values_read, val
 from xgpu.fusion.grouping.families import Candidate, Families, KernelFamily, Kind
 from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.reasons import Reason
-from xgpu.structure import backward_slice
+from xgpu.structure import backward_slice, in_order
 
 _MOST_PARTS = 32
 """Kernels that one launch computes at most. Kernels are compiled one beside the other, and a kernel of all is not."""
@@ -193,13 +193,13 @@ def _work(group: Group, grouping: Grouping) -> _Work:
     if group.kind.family.updates_in_place:
         written = [each for hero in group.heroes for each in updates_of(hero)]
         read.update((each, elements(each)) for each in written if stored(each))
-    for op in backward_slice(written, stored):
+    needed = {value: elements(value) for value in written}
+    for op in reversed(in_order(backward_slice(written, stored))):
         issued += instructions(op)
-        if not any(map(stored, op.operands)):
-            continue
-        for operand, count in zip(op.operands, elements_read(op, elements(op.results[0])), strict=True):
-            if stored(operand):
-                read[operand] = min(elements(operand), read.get(operand, 0) + count)
+        computed = max([needed.get(result, 0) for result in op.results])
+        for operand, count in zip(op.operands, elements_read(op, computed), strict=True):
+            found = read if stored(operand) else needed
+            found[operand] = min(elements(operand), found.get(operand, 0) + count)
     moved = sum(byte_size(value, count) for value, count in read.items()) + sum(map(byte_size, written))
     return _Work(moved, issued, len(read) + len(group.roots))
 
