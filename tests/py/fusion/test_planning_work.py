@@ -299,7 +299,7 @@ def test_operations_are_asked_once_whether_they_are_heroes(monkeypatch):
 
 
 def test_what_was_chosen_is_expected_for_the_next_groups(monkeypatch):
-    """Then fewer rounds show that nothing changes any more: 13 of these three groupings without it, and the same plan."""
+    """Then fewer rounds show that nothing changes any more: 13 without it, of three groupings, and the same plan."""
     rounds = list[int]()
     group_block, choose = shared_values.group_block, shared_values._Round.choose
 
