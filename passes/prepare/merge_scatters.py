@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from xgpu import ir
 from xgpu.analysis.combiners import BINARY, combiners, has_own_types, is_binary, promises
-from xgpu.analysis.in_place import SCATTER
+from xgpu.analysis.in_place import SCATTER, has_runs, has_separate_places
 from xgpu.hlo.constants import is_number, splat_of
 from xgpu.hlo.stablehlo_builder import hlo, shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
@@ -25,9 +25,9 @@ class MergeScatters(BlockRewrite):
 
     The gradient of what reads a table several times, such as the corners of a cell, is such a sum: it would set as many
     arrays to zero as there are reads, and read all of them again. Any other combination of an element and its updates
-    that is one operation is merged as well, where each scatter updates the result of the one before. Needs: nothing.
-    Scatters that promise indices once each are left as they are, as what is merged could not. (Source: XLA's algebraic
-    simplifier merges sums of two scatters.)
+    that is one operation is merged as well, where each scatter updates the result of the one before. Scatters that
+    promise indices once each, or many updates in order, are left as they are, as what is merged could not. Needs:
+    nothing. (Source: XLA's algebraic simplifier merges sums of two scatters.)
 
     ```mlir
     %0 = "stablehlo.scatter"(%zeros, %i, %u) ({ ... stablehlo.add ... })
@@ -50,32 +50,44 @@ class MergeScatters(BlockRewrite):
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Chain the scatters of sums, then merge those of each chain."""
+        chains: dict[ir.Value, list[ir.Operation]] = {}
         for op in operations_of(block, frozenset((_ADD,))):
-            _chain_summands(op)
+            _chain_summands(op, chains)
         for op in operations_of(block, self.OPERATIONS):
             if _is_mergeable(op) and _is_last(op):
                 _merge(list(_chain(op))[::-1])
 
 
-def _chain_summands(op: ir.Operation) -> None:
-    """Replace the sum of two chains of scatters to zeros by a chain of both, and that of one and zeros by the chain."""
-    chains = [list(_chain(producer(value))) for value in op.operands if _is_only_summand(value)]
+def _chain_summands(op: ir.Operation, chains: dict[ir.Value, list[ir.Operation]]) -> None:
+    """Replace the sum of two chains of scatters to zeros by a chain of both, and that of one and zeros by the chain.
+
+    ``chains`` has those that are known, the first scatter first, by the result of the last: a sum of many is not walked
+    again for each of them.
+    """
+    found = [value for value in op.operands if _is_only_summand(value, op.block)]
+    for value in found:
+        if value not in chains:
+            chains[value] = list(_chain(producer(value)))[::-1]
     zeros = sum(_is_positive_zero(value) for value in op.operands)
-    if not chains or len(chains) + zeros < 2 or not all(_is_positive_zero(chain[-1].operands[0]) for chain in chains):
+    if not found or len(found) + zeros < 2 or not all(_is_positive_zero(chains[each][0].operands[0]) for each in found):
         return
-    if len(chains) == 2:
-        first, second = chains
-        for each in reversed(second):
+    if len(found) == 2:
+        longer, shorter = sorted(found, key=lambda value: -len(chains[value]))
+        moved = chains.pop(shorter)
+        for each in moved:
             each.move_before(op)
-        second[-1].operands[0] = first[0].results[0]
-    replace_op(op, [chains[-1][0].results[0]])
+        moved[0].operands[0] = longer
+        chains[longer] += moved
+        chains[shorter] = chains.pop(longer)
+        found = [shorter]
+    replace_op(op, found)
 
 
-def _is_only_summand(value: ir.Value) -> bool:
-    """Whether ``value`` is a scatter that adds, and read by one sum alone."""
-    if is_argument(value) or not _is_mergeable(producer(value)) or len(users_of(value)) != 1:
+def _is_only_summand(value: ir.Value, block: ir.Block) -> bool:
+    """Whether ``value`` is a scatter of ``block`` that adds, and read by one sum alone."""
+    if is_argument(value) or producer(value).block != block or len(users_of(value)) != 1:
         return False
-    return combiners(producer(value))[0].function == "add"
+    return _is_mergeable(producer(value)) and combiners(producer(value))[0].function == "add"
 
 
 def _is_positive_zero(value: ir.Value) -> bool:
@@ -83,15 +95,23 @@ def _is_positive_zero(value: ir.Value) -> bool:
     value = behind(value, "stablehlo.broadcast_in_dim")
     if is_argument(value) or not is_number(value, 0):
         return False
+    if producer(value).name == "stablehlo.complex":
+        return all(map(_is_positive_zero, producer(value).operands))
     found: Any = splat_of(producer(value)) if producer(value).name == "stablehlo.constant" else None
     return found is not None and math.copysign(1, found.value) > 0
 
 
 def _is_mergeable(op: ir.Operation) -> bool:
-    """Whether a scatter combines the elements of one array with updates of their type, in any order."""
+    """Whether a scatter combines the elements of one array with updates of their type, in any order.
+
+    Not one whose kernel is better than that of a merged one: where updates of one place come together, or none meet.
+    """
     if op.name != SCATTER or len(op.results) != 1 or not has_own_types(op) or promises(op, "unique_indices"):
         return False
-    return is_binary(combiners(op)[0].function) and _scatter_dimension(op) is not None
+    function = combiners(op)[0].function
+    if not is_binary(function) or _scatter_dimension(op) is None or has_runs(op):
+        return False
+    return function == "add" or not has_separate_places(op)
 
 
 def _chain(last: ir.Operation) -> Iterator[ir.Operation]:
@@ -116,7 +136,9 @@ def _before(op: ir.Operation) -> ir.Operation | None:
 def _is_last(op: ir.Operation) -> bool:
     """Whether no scatter goes on with the chain of ``op``."""
     users = users_of(op.results[0])
-    return len(users) != 1 or not _is_mergeable(users[0]) or _before(users[0]) is None
+    if len(users) != 1 or users[0].name != SCATTER or users[0].operands[0] != op.results[0]:
+        return True
+    return not _is_mergeable(users[0]) or _before(users[0]) is None
 
 
 def _merge(chain: Sequence[ir.Operation]) -> None:

@@ -72,8 +72,8 @@ class Evaluations[K: Kernel]:
         self._captured = {number: inside for number, op in enumerate(operations) if (inside := captured(op))}
         self._known: list[_Known | None] = [None] * len(operations)
         self._wanted: dict[ir.Value, dict[K, dict[Scope, Members]]] = {}
-        # The members that read what the block does not make.
-        self._given: dict[ir.Value, dict[K, Members]] = {}
+        # How many elements of a value members of a kernel read, for each read.
+        self._read_of: dict[ir.Value, dict[K, list[tuple[Members, int]]]] = {}
         self._placements: dict[K, Placement] = {}
         self._roots: dict[tuple[K, Shape], Scope] = {}
         # The members for which each scope is computed so many times.
@@ -82,7 +82,7 @@ class Evaluations[K: Kernel]:
 
     def start(self) -> None:
         """Forget all kernels; what is known of operations is kept."""
-        for table in (self._wanted, self._given, self._placements, self._roots, self._counts, self._placed):
+        for table in (self._wanted, self._read_of, self._placements, self._roots, self._counts, self._placed):
             table.clear()
 
     def want(self, value: ir.Value, kernel: K, members: Members) -> None:
@@ -94,6 +94,7 @@ class Evaluations[K: Kernel]:
             self._counts[root] = {}
         _include(self._counts[root], math.prod(shape), members)
         _include(self._wanted.setdefault(value, {}).setdefault(kernel, {}), root, members)
+        self._read_of.setdefault(value, {}).setdefault(kernel, []).append((members, math.prod(shape)))
 
     def of(self, value: ir.Value) -> list[Need[K]]:
         """Return how many elements of ``value`` each kernel computes that reads it and does not find it in memory."""
@@ -110,13 +111,10 @@ class Evaluations[K: Kernel]:
                     needs.append(Need(kernel, members, members.bit_count(), times))
         return needs
 
-    def is_wanted(self, value: ir.Value, kernel: K, members: Members) -> bool:
-        """Whether all ``members`` of ``kernel`` read or compute ``value``, by what is known so far of them."""
-        if value in self._makers:
-            found = _union(self._wanted.get(value, {}).get(kernel, {}))
-        else:
-            found = self._given.get(value, {}).get(kernel, 0)
-        return not members & ~found
+    def known(self, value: ir.Value, kernel: K, members: Members) -> int:
+        """Return how many elements of ``value`` all ``members`` of ``kernel`` are known so far to read or compute."""
+        reads = self._read_of.get(value, {}).get(kernel, ())
+        return sum([count for reading, count in reads if not members & ~reading])
 
     def compute(self, op: ir.Operation, kernels: Mapping[K, Members]) -> None:
         """Pass the counts of ``op`` on to its operands, for ``kernels``, whose results it computes."""
@@ -128,7 +126,8 @@ class Evaluations[K: Kernel]:
                     if operand in self._makers:
                         self.want(operand, kernel, members)
                     else:
-                        _include(self._given.setdefault(operand, {}), kernel, members)
+                        reads = self._read_of.setdefault(operand, {}).setdefault(kernel, [])
+                        reads.append((members, math.prod(shape_of(operand))))
                 continue
             known = self._known_of(number)
             for scope, times, placed in self._place(number, kernel, members):
@@ -148,11 +147,10 @@ class Evaluations[K: Kernel]:
                 # The first reads at a scope tell how often it is computed.
                 if first := members & ~_union(counts):
                     _include(counts, known.repeats[position].times(times), first)
+            self._read_of.setdefault(operand, {}).setdefault(kernel, []).append((members, known.footprints[position]))
             if is_made:
                 scopes = wanted.setdefault(operand, {}).setdefault(kernel, {})
                 scopes[child] = scopes.get(child, 0) | members
-            else:
-                _include(self._given.setdefault(operand, {}), kernel, members)
 
     def _place(self, number: int, kernel: K, members: Members) -> "list[_Placed]":
         """Place an operation in ``members``, after all its consumers; return at which scopes, and how often it is done.
@@ -388,6 +386,11 @@ class _Known:
         """For each access its number, whether it is at the operation's own indices, and the operand, if the block's."""
         facts = zip(self.reads.own, self.operands, self.makers, strict=True)
         return tuple([(number, own, operand, maker is not None) for number, (own, operand, maker) in enumerate(facts)])
+
+    @cached_property
+    def footprints(self) -> tuple[int, ...]:
+        """For each access, how many elements of the operand it reads at all indices together."""
+        return tuple(map(footprint, self.reads.maps))
 
     @cached_property
     def instructions(self) -> int:

@@ -6,6 +6,7 @@ But its last one needs all, and one thread would compute them.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import islice
 from typing import Any
 
 from xgpu import ir
@@ -86,13 +87,17 @@ def _begin(
 
         return evaluations.instructions_again(value, is_stored, math.inf)
 
-    candidates = list(_on_the_way(end, computed, {*stored, *found} - {end}))
-    while (whole := count(end)) > most and math.isfinite(whole) and len(candidates) <= _MOST_CANDIDATES:
+    whole = count(end)
+    if whole <= most or not math.isfinite(whole):
+        return
+    candidates = list(islice(_on_the_way(end, computed, {*stored, *found} - {end}), _MOST_CANDIDATES + 1))
+    while whole > most and len(candidates) <= _MOST_CANDIDATES:
         root = math.sqrt(LOAD * whole)
         chosen = next((value for value in candidates if value not in found and count(value) <= root), None)
         if chosen is None or _GAIN * (count(end, chosen) + count(chosen)) > whole:
             return
         found[chosen] = None
+        whole = count(end)
 
 
 def _on_the_way(end: ir.Value, computed: Mapping[ir.Value, ir.Operation], stored: Set[ir.Value]) -> Iterator[ir.Value]:

@@ -74,15 +74,16 @@ class Costs:
         stored_at: Mapping[ir.Value, int],
         level: int,
         most: int = MOST_VISITED,
-        is_known: Callable[[ir.Value], bool] = lambda _: False,
+        is_known: Callable[[ir.Value, int], bool] = lambda *_: False,
         has_tiles: bool = True,
     ) -> Cost:
         """Return the cost to compute ``value`` in a kernel of ``level`` from stored values.
 
         ``stored_at`` has the level of the kernel that stores each stored value; a kernel reads those of lower levels. A
         stored array is read once for each element of its consumer, but each of its elements counts once at most. The
-        slice is not followed beyond ``most`` operations, nor into what the kernel reads or computes anyway, which
-        ``is_known`` tells. Unless the kernel ``has_tiles``, what it reads transposed costs whole sectors.
+        slice is not followed beyond ``most`` operations, nor into values of which the kernel reads or computes so many
+        elements anyway, which ``is_known`` tells. Unless the kernel ``has_tiles``, an element that it reads transposed
+        costs a sector; a value that it reads in both ways counts as it is found first.
         """
         pending, read, seen = [(value, 1.0)], dict[ir.Value, int](), {value}
         total = 0
@@ -93,7 +94,7 @@ class Costs:
             if not has_tiles:
                 touched = max(touched, step.touched)
             for operand, count in step.reads:
-                if is_known(operand):
+                if is_known(operand, count):
                     continue
                 if stored_at.get(operand, level) < level:
                     read[operand] = max(read.get(operand, 0), round(touched * count))

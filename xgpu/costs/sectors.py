@@ -108,8 +108,8 @@ def passes(starts: np.ndarray[Any, Any], element_bits: int) -> float:
     """Return how many passes through the first-level cache requests of warps take.
 
     ``starts`` has for each request, which is a row, the element that each lane's access of up to 16 bytes starts with,
-    or -1 where a lane has none. A pass serves four sectors of a line. Neighbours that do not start with a line take a
-    quarter of a pass more.
+    or -1 where a lane has none. A pass serves four sectors, of one line; a line less is counted, as neighbours that do
+    not start with one are in two, and take a quarter of a pass more.
     """
     has_access = starts >= 0
     found = 1.0 * has_access.any(axis=1)

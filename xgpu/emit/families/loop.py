@@ -1,8 +1,9 @@
 """The loop emitter: each thread computes a few consecutive elements of results of one shape.
 
 Consecutive threads take consecutive runs of elements, so accesses coalesce, and a run is as long as one vector access
-allows. A bounds check appears only where the number of elements does not fill the last block. (Source of the launch
-numbers: XLA's loop emitter; the run length is wider here, see ``elements_per_thread``.)
+allows, or shorter where loads take less time then (`xgpu.emit.runs`). A bounds check appears only where the number of
+elements does not fill the last block. (Source of the launch numbers: XLA's loop emitter; the run length is wider here,
+see ``elements_per_thread``.)
 """
 
 import math

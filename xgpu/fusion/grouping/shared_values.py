@@ -351,11 +351,16 @@ class _Round:
         """Return the bytes that kernels of ``level`` read to recompute ``value``, beside what they read anyway."""
         total, size = 0.0, elements(value)
         for kernel, members, kernels, times in needed:
-            is_known = partial(self._evaluations.is_wanted, kernel=kernel, members=members)
+            share = min(1, times / size)
+            is_known = partial(self._is_known, kernel, members, share)
             # Whether a loop moves what it reads by tiles is decided later, and mostly so.
             cost = self._costs.of(value, self._stored_at, level, most, is_known, not kernel.heroes)
-            total += kernels * cost.bytes * min(1, times / size)
+            total += kernels * cost.bytes * share
         return total
+
+    def _is_known(self, kernel: Group, members: Members, share: float, value: ir.Value, count: int) -> bool:
+        """Whether kernels read or compute this share of ``count`` elements of ``value`` anyway."""
+        return self._evaluations.known(value, kernel, members) >= min(elements(value), count) * share
 
     def _wanted_by_loop(self, value: ir.Value, level: int, followed: int) -> _Needed:
         """Let a loop of its own compute ``value``, which so many other kernels wait for, one after the other."""

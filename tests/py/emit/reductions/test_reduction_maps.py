@@ -329,3 +329,13 @@ def test_large_columns_are_decided_by_reasoning(case: Case, width: int) -> None:
     tiling = column_tiling(*case, width=width)
     assert tiling.reading().is_bijection(case[0]) is True
     assert math.prod(case[0]) > 1 << 22
+
+
+def test_blocks_of_columns_are_narrower_where_they_are_few() -> None:
+    """1,024 columns of f32 with masks of a byte, whose vector is eight: 64 bytes of f32, not of masks."""
+    shape, target = ReductionShape((1024, 1024), (0,)), device("sm_90a")
+    chosen = ColumnSchedule.chosen(shape, [32, 8], [4], [own_start(shape)], target, 16)
+    assert chosen.vector * chosen.lanes == 16
+    assert ColumnTiling(shape, chosen, False, 4).threads.units == 64
+    alone = ColumnSchedule.chosen(shape, [32], [4], [own_start(shape)], target, 16)
+    assert alone.vector * alone.lanes == 16

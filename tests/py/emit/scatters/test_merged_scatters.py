@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import xgpu
+from tests.py.fusion.planning_effort import calls_to_plan
+from xgpu.frontend.load import load_source
 from xgpu.runtime.compare import compare
 
 
@@ -56,26 +58,71 @@ def test_merged(function: Callable[..., Any], scatters: int, dtype: str) -> None
             np.testing.assert_array_equal(found, expected)
 
 
-def test_signs_of_zeros() -> None:
-    """A sum of zeros has a positive one, whichever of them is updated by a negative one."""
+@pytest.mark.parametrize(("zeros", "scatters"), [((0.0, 0.0), 1), ((0.0, -0.0), 2), ((-0.0, -0.0), 2)])
+def test_signs_of_zeros(zeros: tuple[float, float], scatters: int) -> None:
+    """What is added to negative zeros is not added to positive ones: where nothing is, the sum would be another."""
 
     def function(i: Any, u: Any) -> Any:
-        zeros = jnp.zeros(8)
-        return zeros.at[i].add(u) + zeros.at[i + 4].add(u)
-
-    program = xgpu.compile(function, "s32[4]", "f32[4]")
-    found = program.run(np.arange(4, dtype=np.int32), np.full(4, -0.0, np.float32))[0]
-    assert not np.signbit(found).any()
-
-
-def test_negative_zeros_are_not_added_to() -> None:
-    """What is added to them is added to positive zeros, where nothing else is."""
-
-    def function(i: Any, u: Any) -> Any:
-        return jnp.full(8, -0.0).at[i].add(u) + jnp.full(8, -0.0).at[i + 4].add(u)
+        first, second = (jnp.full(8, zero, jnp.float32) for zero in zeros)
+        return first.at[i].add(u) + second.at[i + 4].add(u)
 
     program = xgpu.compile(function, "s32[2]", "f32[2]")
+    assert str(program.ir("fusions")).count('"stablehlo.scatter"') == scatters
+    (found,) = program.run(np.arange(2, dtype=np.int32), np.full(2, -0.0, np.float32))
+    assert np.signbit(found).all() == all(map(np.signbit, zeros))
+    assert np.signbit(found).any() == np.signbit(found).all()
+
+
+def test_what_has_a_better_kernel_is_left() -> None:
+    """Many sorted updates, of which neighbours are combined first, and single windows that do not meet."""
+
+    def of_sorted(i: Any, u: Any) -> Any:
+        return sum(jax.ops.segment_sum(u * k, i, 1000, indices_are_sorted=True) for k in (1, 2))
+
+    program = xgpu.compile(of_sorted, "s32[1048576]", "f32[1048576]")
+    emitters = [kernel.emitter for kernel in program.kernels]
+    assert "scatter_sorted" in emitters
+    assert "scatter" not in emitters
+
+    def of_windows(x: Any, i: Any, u: Any) -> Any:
+        return x.at[i].multiply(u).at[i + 1].multiply(u)
+
+    options = xgpu.Options(deterministic=True)
+    program = xgpu.compile(of_windows, "f32[64,512]", "s32[1]", "f32[1,512]", options=options)
+    assert "scatter_ordered" not in [kernel.emitter for kernel in program.kernels]
+
+
+def test_updates_that_are_scatters_themselves() -> None:
+    def function(x: Any, i: Any, u: Any) -> Any:
+        updates = jnp.zeros_like(u).at[i].add(u).at[i + 1].add(u)
+        return x.at[i].add(u * 3).at[i + 2].add(updates)
+
+    program = xgpu.compile(function, "s32[64]", "s32[48]", "s32[48]")
     assert str(program.ir("fusions")).count('"stablehlo.scatter"') == 2
+    inputs = program.random_inputs()
+    np.testing.assert_array_equal(program.run(*inputs)[0], program.reference(*inputs)[0])
+
+
+def test_batches_and_deterministic_sums() -> None:
+    def function(x: Any, i: Any, u: Any) -> Any:
+        return jax.vmap(lambda x, i, u: x.at[i].add(u).at[i + 1].add(2 * u))(x, i, u)
+
+    for options in (xgpu.Options(), xgpu.Options(deterministic=True)):
+        program = xgpu.compile(function, "f32[3,16]", "s32[3,8]", "f32[3,8]", options=options)
+        inputs = program.random_inputs()
+        (found,), (expected,) = program.run(*inputs), program.reference(*inputs)
+        assert compare(found, expected).agrees
+
+
+def test_many_summands_take_linear_time() -> None:
+    def steps(count: int) -> int:
+        def function(i: Any, u: Any) -> Any:
+            return sum(jnp.zeros(64).at[i + k].add(u) for k in range(count))
+
+        return calls_to_plan(load_source(function, ("s32[8]", "f32[8]")))
+
+    steps(16)
+    assert steps(128) <= 2.25 * steps(64)
 
 
 def test_scatters_in_loops_are_merged() -> None:
