@@ -28,6 +28,9 @@ from xgpu.target_machine import WARP_SIZE
 _RUN = 8
 """Neighbouring elements of a result for which a thread computes a common value once."""
 
+_MOST_READS = 64
+"""Reads of a value by kernels of one kind that are looked through."""
+
 type Members = int
 """A set of kernels of one kind: a bit for each."""
 ONLY: Members = 1
@@ -112,9 +115,12 @@ class Evaluations[K: Kernel]:
         return needs
 
     def known(self, value: ir.Value, kernel: K, members: Members) -> int:
-        """Return how many elements of ``value`` all ``members`` of ``kernel`` are known so far to read or compute."""
-        reads = self._read_of.get(value, {}).get(kernel, ())
-        return sum([count for reading, count in reads if not members & ~reading])
+        """Return how many elements of ``value`` all ``members`` of ``kernel`` are known so far to read or compute.
+
+        By the last reads that were counted: what very many operations read is not looked through for each of them.
+        """
+        reads = self._read_of.get(value, {}).get(kernel, [])
+        return sum([count for reading, count in reads[-_MOST_READS:] if not members & ~reading])
 
     def compute(self, op: ir.Operation, kernels: Mapping[K, Members]) -> None:
         """Pass the counts of ``op`` on to its operands, for ``kernels``, whose results it computes."""

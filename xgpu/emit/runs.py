@@ -29,6 +29,8 @@ _ACCESS_BITS = 128
 """Bits of the widest access."""
 _SAMPLE = (8, 4)
 """Elements that are looked at of those which an element is computed from: along the last dimension, and any other."""
+_MOST_POINTS = 1 << 20
+"""Positions that are looked at, of all arrays together: with more, the longest run is kept."""
 _GAIN = 0.85
 """Share of a longer run's time that a shorter one takes to be chosen, as what is left out favours longer runs."""
 _WAITS = 2
@@ -56,6 +58,8 @@ def run_by_loads(
     if longest == 1 or math.prod(shape) < WARP_SIZE * longest or all(map_ == own for _, map_ in found):
         return longest
     read = [(value, map_) for value, map_ in found if all(each.size for each in map_.symbols)]
+    if WARP_SIZE * longest * sum(math.prod(_sampled_sizes(map_)) for _, map_ in read) > _MOST_POINTS:
+        return longest
     sampled = [(value, *_sample(value, map_, shape, WARP_SIZE * longest)) for value, map_ in read]
     moved = seconds_of_blocks(element_bytes, target.sm_count, target)
     waiting = is_whole * _WAITS * target.memory_latency / target.resident_threads
@@ -80,8 +84,7 @@ def _sample(value: ir.Value, map_: IndexingMap, shape: Shape, count: int) -> tup
 
     By the element, then by the variables of the map, of which a few are sampled; with how many times as many there are.
     """
-    last = len(map_.symbols) - 1
-    sizes = [min(each.size, _SAMPLE[number != last]) for number, each in enumerate(map_.symbols)]
+    sizes = _sampled_sizes(map_)
     first = math.prod(shape) // 2 // count * count
     axes = [
         np.arange(first, first + count),
@@ -100,6 +103,12 @@ def _sample(value: ir.Value, map_: IndexingMap, shape: Shape, count: int) -> tup
     position = np.broadcast_to(linearize(map_.results, shape_of(value)).evaluate(dims, symbols), element.shape)
     whole = math.prod(each.size for each in map_.symbols)
     return np.where(inside, position, -1).reshape(count, -1), whole / math.prod(sizes)
+
+
+def _sampled_sizes(map_: IndexingMap) -> list[int]:
+    """Return how many values are looked at of each variable of a map."""
+    last = len(map_.symbols) - 1
+    return [min(each.size, _SAMPLE[number != last]) for number, each in enumerate(map_.symbols)]
 
 
 def _passes_of_loads(sampled: Iterable[tuple[ir.Value, _Numbers, float]], run: int) -> float:
