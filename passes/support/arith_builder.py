@@ -5,6 +5,9 @@ from xgpu import ir
 _Predicate = ir.arith.CmpIPredicate
 _FloatPredicate = ir.arith.CmpFPredicate
 
+_TF32_REST = 13
+"""Bits of the mantissa of f32 that tf32 has not."""
+
 
 def integer_type(bits: int) -> ir.IntegerType:
     """Return the signless integer type of this width."""
@@ -103,6 +106,17 @@ def compare_floats(predicate: str, value: ir.Value, other: ir.Value) -> ir.Value
 def select(condition: ir.Value, value: ir.Value, other: ir.Value | int) -> ir.Value:
     """Choose between two values."""
     return ir.arith.select(condition, value, _operand(other, value))
+
+
+def as_tf32(fragment: ir.Value) -> ir.Value:
+    """Round the bits of f32 to those of tf32, to the nearest and to even; NaNs stay, and are quiet.
+
+    Bits that tf32 has not are anything: nothing reads them.
+    """
+    kept = and_(shift_right(fragment, _TF32_REST), 1)
+    rounded = add(add(fragment, kept), (1 << (_TF32_REST - 1)) - 1)
+    is_nan = compare("ugt", and_(fragment, 0x7FFFFFFF), 0x7F800000)
+    return select(is_nan, or_(fragment, 0x00400000), rounded)
 
 
 def _operand(other: ir.Value | int, like_value: ir.Value) -> ir.Value:

@@ -34,6 +34,12 @@ def elements(vector: ir.Value) -> list[ir.Value]:
     return list(op.results)
 
 
+def bitcast(vector: ir.Value, count: int, element: ir.Type) -> ir.Value:
+    """Return the bits of a vector as ``count`` elements of another type."""
+    type_ = ir.VectorType.get([count], element)
+    return ir.Operation.create("vector.bitcast", results=[type_], operands=[vector]).results[0]
+
+
 def part(vector: ir.Value, first: int, count: int) -> ir.Value:
     """Return ``count`` elements from ``first`` on."""
     type_ = ir.VectorType.get([count], ir.VectorType(vector.type).element_type)

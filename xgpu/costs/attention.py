@@ -14,19 +14,21 @@ _WIDE_ROWS, _WIDE_TILE_KEYS = 128, 64
 _STEP_SECONDS = 0.86e-6
 _COLUMN_SECONDS = 6.2e-9
 """What a step takes besides, and for each element of a row: 1.26 us of 64 and 1.65 us of 128, measured on an H200."""
+_WIDE_COLUMN_SECONDS = 26e-9
+"""The same of f32: 2.5 us of 64 and 4.2 us of 128."""
 _SINGLE_ROWS, _SINGLE_SHARE = 64, 0.65
 """One warp group has half of the products of two, but none run beside what it computes between them."""
 _LIBRARY_SHARE = 0.6
 """The part of the tensor cores' rate that a library's products reach, written out as they are."""
-_LIBRARY_BYTES = 12
-"""Bytes that are moved for each weight: logits of f32 and weights of 16 bits are written, and read again."""
+_LOGIT_BYTES = 8
+"""Bytes that are moved for each logit: f32 is written, and read again, as each weight is."""
 _LIBRARY_READS = 0.7
 """The part of the memory's rate at which a library reads keys and values of few rows."""
 _LIBRARY_LAUNCHES = 6
 """What two small products of a library, and a kernel between them, take besides their work, in launches."""
 
-_ELEMENT_BYTES = 2
-"""Bytes of an element of keys and values."""
+_NARROW_BYTES = 2
+"""Bytes of the elements for which steps and libraries were measured: those of others take as many times as long."""
 _PART_BYTES = 4
 """Bytes of an element of what is stored of parts of the keys."""
 _ROW_NUMBERS = 2
@@ -49,18 +51,32 @@ _SUM_LAUNCHES = 3
 
 
 class AttentionSizes(NamedTuple):
-    """Matrices of weights, their rows and keys, and the elements of a row of both products' operands."""
+    """Matrices of weights, their rows and keys, the elements of a row of both products' operands, and their bytes."""
 
     batch: int
     rows: int
     keys: int
     width: int
     columns: int
+    element_bytes: int = _NARROW_BYTES
+
+    @property
+    def share(self) -> float:
+        """How many times as long products take as those of 16 bits."""
+        return self.element_bytes / _NARROW_BYTES
 
 
-def is_fast(attention: AttentionSizes, target: Device) -> bool:
-    """Whether a kernel of attention, or one of parts of the keys and what combines them, is faster than a library."""
-    return fastest_seconds(attention, target) < library_seconds(attention, target)
+def is_fast(attention: AttentionSizes, target: Device, more: float = 0.0) -> bool:
+    """Whether a kernel of attention, or one of parts of the keys and what combines them, is faster than a library.
+
+    Beside it ``more`` time is needed.
+    """
+    return fastest_seconds(attention, target) + more < library_seconds(attention, target)
+
+
+def copying_seconds(elements: int, element_bytes: int, target: Device) -> float:
+    """Return how long it takes to read and write some elements, about: nothing, if there are none."""
+    return target.launch_seconds + 2 * elements * element_bytes / target.memory_bandwidth if elements else 0.0
 
 
 def tiles_of(attention: AttentionSizes) -> int:
@@ -75,7 +91,7 @@ def fastest_seconds(attention: AttentionSizes, target: Device) -> float:
 
 def gathering_seconds(attention: AttentionSizes, target: Device) -> float:
     """Return how long it takes to read and write all queries, about."""
-    moved = 2 * attention.batch * attention.rows * attention.width * _ELEMENT_BYTES
+    moved = 2 * attention.batch * attention.rows * attention.width * attention.element_bytes
     return target.launch_seconds + target.memory_latency + moved / target.memory_bandwidth
 
 
@@ -86,18 +102,19 @@ def are_sums_fast(chains: Sequence[tuple[AttentionSizes, int]], products: int, t
     """
     ours = _SUMS * sum(kernel_seconds(sizes, target) * count / _PRODUCTS for sizes, count in chains)
     sizes, _ = max(chains, key=lambda each: library_seconds(each[0], target))
-    saved = sizes.batch * sizes.rows * sizes.keys * (_LIBRARY_BYTES - _SUMS_BYTES) / target.memory_bandwidth
+    moved = _LOGIT_BYTES + 2 * sizes.element_bytes - _SUMS_BYTES * sizes.share
+    saved = sizes.batch * sizes.rows * sizes.keys * moved / target.memory_bandwidth
     return ours < (library_seconds(sizes, target) - saved) * products / _PRODUCTS
 
 
-def is_gradient_fast(attention: AttentionSizes, target: Device, has_result: bool = True) -> bool:
-    """Whether kernels of attention and of its gradient take less time than all parts of these.
+def is_gradient_fast(attention: AttentionSizes, target: Device, more: float = 0.0, has_result: bool = True) -> bool:
+    """Whether kernels of attention and of its gradient, and ``more`` beside them, take less time than all their parts.
 
     Parts need no second product if the program ``has_result`` not of attention.
     """
     ours = kernel_seconds(attention, target) + gradient_seconds(attention, target)
     parts = attention if has_result else attention._replace(columns=0)
-    return ours < library_seconds(parts, target) + library_gradient_seconds(attention, target)
+    return ours + more < library_seconds(parts, target) + library_gradient_seconds(attention, target)
 
 
 def splits_of(attention: AttentionSizes, target: Device) -> int:
@@ -147,13 +164,14 @@ def _tile_seconds(attention: AttentionSizes, keys: int) -> float:
     """Return how long a multiprocessor computes a tile of rows with so many keys, about."""
     is_wide = max(attention.width, attention.columns) > _WIDE_ROWS
     steps = -(-keys // (_WIDE_TILE_KEYS if is_wide else _TILE_KEYS))
-    step = _STEP_SECONDS + _COLUMN_SECONDS * (attention.width + attention.columns) / 2
+    column = _COLUMN_SECONDS if attention.element_bytes == _NARROW_BYTES else _WIDE_COLUMN_SECONDS
+    step = _STEP_SECONDS + column * (attention.width + attention.columns) / 2
     return (steps + 1) * step * (_SINGLE_SHARE if attention.rows <= _SINGLE_ROWS else 1)
 
 
 def _operand_seconds(attention: AttentionSizes, keys: int, target: Device) -> float:
     """Return how long so many keys of a matrix, and their values, are read at least."""
-    return keys * (attention.width + attention.columns) * _ELEMENT_BYTES / target.memory_bandwidth
+    return keys * (attention.width + attention.columns) * attention.element_bytes / target.memory_bandwidth
 
 
 def _combination_seconds(attention: AttentionSizes, target: Device, splits: int) -> float:
@@ -165,8 +183,8 @@ def _combination_seconds(attention: AttentionSizes, target: Device, splits: int)
 def library_seconds(attention: AttentionSizes, target: Device) -> float:
     """Return how long a library's products take with what must be in memory between them, about."""
     weights = attention.batch * attention.rows * attention.keys
-    pairs = weights * (attention.width + attention.columns)
+    pairs = weights * (attention.width + attention.columns) * attention.share
     rate = target.products_per_cycle * target.clock * target.sm_count * _LIBRARY_SHARE
-    moved = weights * _LIBRARY_BYTES / target.memory_bandwidth
+    moved = weights * (_LOGIT_BYTES + 2 * attention.element_bytes) / target.memory_bandwidth
     read = attention.batch * _operand_seconds(attention, attention.keys, target) / _LIBRARY_READS
     return _LIBRARY_LAUNCHES * target.launch_seconds + pairs / rate + moved + read

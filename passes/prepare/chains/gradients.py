@@ -11,9 +11,9 @@ from xgpu.analysis.attention.chained_sums import ChainedSums, chained_sums
 from xgpu.analysis.attention.gradient import Gradient
 from xgpu.dialects.chain import returned
 from xgpu.emit.families.attention.sums_schedule import sums_problem
-from xgpu.emit.families.attention.writing import MOVES
 from xgpu.indexing.access import shape_of
-from xgpu.passes.prepare.chains.parts import Parts, Taken, last_moved, moved_stages
+from xgpu.passes.prepare.chains.arranging import Arrangement
+from xgpu.passes.prepare.chains.parts import Parts, Taken, end_moved, moved_stages
 from xgpu.passes.prepare.chains.row_sums import reciprocal, row_sum
 from xgpu.structure import copy_operation, defining_op, dtype_of, in_order, producer, users_of
 
@@ -23,6 +23,7 @@ _LATE = "expected operands of a gradient before what reads it"
 @dataclass(frozen=True)
 class GradientChains:
     """Writes the chains of a ``gradient``. ``rows`` has what attention's chain stores of its values of rows.
+    Operands may be ``arranged`` in another order.
 
     All is written at the insertion point, before ``end``, which is the first operation that reads a result.
     """
@@ -31,6 +32,7 @@ class GradientChains:
     end: ir.Operation
     rows: Mapping[ir.Value, ir.Value]
     stage: ir.Value
+    arranged: Arrangement
     _made: dict[ir.Value, ir.Value] = field(default_factory=dict)
     _reciprocals: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
@@ -87,7 +89,7 @@ class GradientChains:
         """Return the results of the ends, those that are added up along the same dimensions together."""
         groups: dict[object, list[ir.Value]] = {}
         for end in self.gradient.ends:
-            result = last_moved(end.results[0])
+            result = end_moved(self.gradient, end)
             chain = chained_sums([result], self.gradient.products)
             along = (chain.space.stepped, chain.space.loops) if isinstance(chain, ChainedSums) else result
             groups.setdefault(along, []).append(result)
@@ -99,7 +101,7 @@ class GradientChains:
         if isinstance(chain, str):
             return chain
         problem: str | None = None
-        for moves in (MOVES, frozenset[str]()):
+        for moves in (self.arranged.moves, frozenset[str]()):
             op = self._write_parts(chain, results, moves)
             inside = chained_sums(returned(op))
             arrays: dict[ir.Value, ir.Value] = {each: each for each in op.regions[0].blocks[0].arguments}
@@ -114,7 +116,7 @@ class GradientChains:
         products = {each.op: list(each.op.operands) for each in chain.products}
         moved = {**products, **{each.sums.product: [each.sums.values] for each in chain.sums}}
         inner = self._inner(chain)
-        parts = Parts.of(results, Taken(inner, moved, moves, self._is_row))
+        parts = Parts.of(results, Taken(inner, moved, moves, self._is_read))
         given, factors = {}, set()
         for value in parts.inputs:
             if value in self._depending:
@@ -139,6 +141,9 @@ class GradientChains:
     def _reductions(self) -> set[ir.Operation]:
         """The reductions that make values of rows."""
         return {producer(value) for value in self._made}
+
+    def _is_read(self, value: ir.Value) -> bool:
+        return value in self.arranged.copies or self._is_row(value)
 
     def _is_row(self, value: ir.Value) -> bool:
         """Whether a value is one that there is of each row."""
@@ -171,7 +176,7 @@ class GradientChains:
     @cached_property
     def _last(self) -> ir.Operation:
         """The last operation of the block that makes a result of the gradient."""
-        results = (last_moved(end.results[0]) for end in self.gradient.ends)
+        results = (end_moved(self.gradient, end) for end in self.gradient.ends)
         return in_order([_in_block(producer(result), self.end.block) or self.end for result in results])[-1]
 
     def _is_before(self, value: ir.Value) -> bool:
@@ -199,7 +204,7 @@ class GradientChains:
 def first_user(gradient: Gradient) -> ir.Operation | None:
     """Return the first operation of attention's block that reads, or has in it what reads, a gradient's result."""
     block = gradient.attention.second.block
-    users = [user for end in gradient.ends for user in users_of(last_moved(end.results[0]))]
+    users = [user for end in gradient.ends for user in users_of(end_moved(gradient, end))]
     found = [_in_block(user, block) for user in users]
     known = [op for op in found if op is not None]
     return in_order(known)[0] if known and len(known) == len(found) else None

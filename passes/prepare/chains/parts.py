@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.analysis.attention.attention import is_tiled, keeps_numbers
 from xgpu.analysis.attention.chained_sums import MOVED
+from xgpu.analysis.attention.gradient import Gradient
 from xgpu.dialects.attributes import WEIGHT
 from xgpu.dialects.chain import ChainOp
 from xgpu.emit.families.attention.writing import MOVES
@@ -14,8 +15,6 @@ from xgpu.indexing.access import shape_of
 from xgpu.structure import block_of, copy_operation, defining_op, dtype_of, in_order, is_constant, producer, users_of
 
 _DIVIDE = "stablehlo.divide"
-_RESULT_BITS = 16
-"""Those of elements that chains return."""
 _CHEAP = 4
 """Instructions of an operation that each block may compute for itself, instead of reading its result."""
 _MOST_OPERATIONS = 64
@@ -138,10 +137,10 @@ def _reached(
     return found, inputs
 
 
-def last_moved(value: ir.Value, moves: Container[str] = MOVED) -> ir.Value:
-    """Return the last of 16 bits that a value is moved to, as long as nothing else reads it; itself if there is none.
+def last_moved(value: ir.Value, element_bytes: int, moves: Container[str] = MOVED) -> ir.Value:
+    """Return the last that a value is moved to, as long as nothing else reads it, of elements of so many bytes.
 
-    A chain may return each of these.
+    Itself if there is none. A chain may return each of these.
     """
     last = value
     block = block_of(value)
@@ -149,8 +148,13 @@ def last_moved(value: ir.Value, moves: Container[str] = MOVED) -> ir.Value:
         if users[0].block != block:
             break
         value = users[0].results[0]
-        last = value if dtype_of(value).bits == _RESULT_BITS else last
+        last = value if dtype_of(value).bits == 8 * element_bytes else last
     return last
+
+
+def end_moved(gradient: Gradient, end: ir.Operation) -> ir.Value:
+    """Return what `last_moved` finds of one of the products with which a gradient ends."""
+    return last_moved(end.results[0], gradient.attention.element_bytes)
 
 
 def moved_stages(last: ir.Value) -> list[ir.Value]:

@@ -10,12 +10,12 @@ from xgpu.dialects.chain import returned
 from xgpu.emit.families.attention.sums_schedule import sums_problem
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.passes.prepare.chains.parts import Parts, Taken, last_moved
-from xgpu.structure import producer, users_of
+from xgpu.structure import dtype_of, producer, users_of
 
 
 def write_sums(group: SumGroup, target: Device) -> dict[ir.Value, ir.Value] | str:
     """Write a chain for each end; return the results by what they are instead of, or why there are none."""
-    results = [last_moved(end.results[0]) for end in group.ends]
+    results = [last_moved(end.results[0], _element_bytes(group)) for end in group.ends]
     chains = [chained_sums([result], group.products) for result in results]
     for chain in chains:
         if isinstance(chain, str):
@@ -33,6 +33,10 @@ def write_sums(group: SumGroup, target: Device) -> dict[ir.Value, ir.Value] | st
             return made
         found[result] = made.results[0]
     return found
+
+
+def _element_bytes(group: SumGroup) -> int:
+    return dtype_of(group.products[0].operands[0]).bits // 8
 
 
 def _write(chain: ChainedSums, result: ir.Value) -> ir.Operation | str:
@@ -78,4 +82,5 @@ def _sizes(chain: ChainedSums) -> AttentionSizes:
     for number in (space.stepped, *space.loops):
         keys *= space.shape[number]
     width = max(each.width for each in chain.products)
-    return AttentionSizes(batch, space.shape[space.resident], keys, width, chain.sums[0].sums.columns)
+    columns = chain.sums[0].sums.columns
+    return AttentionSizes(batch, space.shape[space.resident], keys, width, columns, chain.element_bytes)

@@ -10,16 +10,16 @@ from xgpu.analysis.attention.chained_sums import MOVED
 from xgpu.analysis.attention.gradient import Gradient, gradient_of
 from xgpu.analysis.attention.lone_gradient import lone_gradient_of
 from xgpu.analysis.attention.sum_groups import SumGroups
-from xgpu.costs.attention import is_fast, is_gradient_fast
+from xgpu.costs.attention import copying_seconds, is_fast, is_gradient_fast
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.emit.families.attention.facts import attention_problem, sizes_of
-from xgpu.emit.families.attention.writing import MOVES
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.computed_matrices import matrix_for_sums
 from xgpu.hlo.stablehlo_builder import reshape
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.passes.framework.remarks import remark
+from xgpu.passes.prepare.chains.arranging import Arrangement
 from xgpu.passes.prepare.chains.gradients import GradientChains, first_user
 from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved, moved_stages
 from xgpu.passes.prepare.chains.results import write_result
@@ -28,6 +28,7 @@ from xgpu.passes.prepare.chains.sums import write_sums
 from xgpu.structure import backward_slice, defining_op, in_order, is_argument, producer, users_of
 
 _SUMS = frozenset((REDUCE,))
+_RESHAPES = frozenset(("stablehlo.reshape",))
 
 
 @dataclass(frozen=True)
@@ -116,34 +117,25 @@ class FindChains(BlockRewrite):
         attention = attention_of(op)
         if attention is None:
             return []
-        sizes = sizes_of(attention)
         gradient = gradient_of(attention)
         if isinstance(gradient, str):
             remark(self.NAME, op, f"attention is left in parts: {gradient}")
             return []
         if gradient.ends and not self.gradients:
             return []
-        is_faster = is_gradient_fast(sizes, target, has_result) if gradient.ends else is_fast(sizes, target)
-        if not is_faster:
+        arranged = Arrangement.of(gradient)
+        if not _is_faster(gradient, arranged, target, has_result):
             return []
         if not gradient.ends and _is_of_computed_matrices(attention, target):
             remark(self.NAME, op, "attention is left in parts: sums read what keys and values are computed of once")
             return []
-        block, before = op.block, set(_operations(op.block) if gradient.ends else ())
-        rewritten = with_quotients(attention) if gradient.ends else {}
-        replaced = _write(gradient)
+        replaced = _replaced(gradient, arranged)
         if isinstance(replaced, str):
             remark(self.NAME, op, f"attention is left in parts: {replaced}")
-            # Attention that is refused has not been written; what its gradient is made of may have been.
-            for old, new in rewritten.items():
-                new.replace_all_uses_with(old)
-            for each in reversed(_operations(block) if gradient.ends else []):
-                if each not in before:
-                    each.erase()
             return []
         for old, new in replaced.items():
             old.replace_all_uses_with(new)
-        return _dead([producer(old) for old in (*replaced, *rewritten)])
+        return _dead([producer(old) for old in replaced])
 
 
 def _rewrite_each(operations: Sequence[ir.Operation], chained: Callable[[ir.Operation], list[ir.Operation]]) -> None:
@@ -160,16 +152,48 @@ def _rewrite_each(operations: Sequence[ir.Operation], chained: Callable[[ir.Oper
             each.erase()
 
 
-def _write(gradient: Gradient) -> Mapping[ir.Value, ir.Value] | str:
+def _is_faster(gradient: Gradient, arranged: Arrangement, target: Device, has_result: bool) -> bool:
+    """Whether chains, with copies of their operands, take less time than products of a library."""
+    sizes = sizes_of(gradient.attention)
+    copying = copying_seconds(arranged.elements, sizes.element_bytes, target)
+    if gradient.ends:
+        return is_gradient_fast(sizes, target, copying, has_result)
+    return is_fast(sizes, target, copying)
+
+
+def _replaced(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Value] | str:
+    """Write the chains of a gradient, and what they read; return the replacements of values.
+
+    All is left as it was if there is no kernel for one of them: why is returned.
+    """
+    # Operands have other values, but the same elements at the same indices: what is known of them stays true.
+    arranged.write()
+    block = gradient.attention.second.block
+    before = set(_operations(block) if gradient.ends else ())
+    rewritten = with_quotients(gradient.attention) if gradient.ends else {}
+    replaced = _write(gradient, arranged)
+    if not isinstance(replaced, str):
+        return {**replaced, **rewritten}
+    # Attention that is refused has not been written; what its gradient is made of may have been.
+    for old, new in rewritten.items():
+        new.replace_all_uses_with(old)
+    for each in reversed(_operations(block) if gradient.ends else []):
+        if each not in before:
+            each.erase()
+    arranged.undo()
+    return replaced
+
+
+def _write(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Value] | str:
     """Write the chains of attention, and of its gradient if there is one; return the replacements of values."""
     attention = gradient.attention
     # Sums of a gradient know the result in another shape, not in another order of its elements.
     stage = gradient.stage
-    last = last_moved(stage, frozenset(("stablehlo.reshape",)) if gradient.sums else MOVED)
+    last = last_moved(stage, attention.element_bytes, _RESHAPES if gradient.sums else MOVED)
     rows = list(attention.row_values) if gradient.ends else []
     problems = []
     for result in (results := moved_stages(last)):
-        chain = _write_attention(attention, [result, *rows])
+        chain = _write_attention(attention, [result, *rows], arranged)
         if not isinstance(chain, str):
             break
         problems.append(chain)
@@ -186,11 +210,11 @@ def _write(gradient: Gradient) -> Mapping[ir.Value, ir.Value] | str:
     stored = dict(zip(rows, list(chain.results)[1:], strict=True))
     with ir.InsertionPoint(end), end.location:
         moved = stage if is_moved_later else reshape(chain.results[0], shape_of(stage))
-        made = GradientChains(gradient, end, stored, moved).write()
+        made = GradientChains(gradient, end, stored, moved, arranged).write()
     return made if isinstance(made, str) else {result: chain.results[0], **made}
 
 
-def _write_attention(attention: Attention, results: Sequence[ir.Value]) -> ir.Operation | str:
+def _write_attention(attention: Attention, results: Sequence[ir.Value], arranged: Arrangement) -> ir.Operation | str:
     """Write the chain of attention; return it, or why there is no kernel for it."""
     result = results[0]
     slice_ = backward_slice(results, lambda value: not _is_after(value, attention.first))
@@ -200,8 +224,8 @@ def _write_attention(attention: Attention, results: Sequence[ir.Value]) -> ir.Op
         attention.second: [attention.values],
     }
     problem: str | None = None
-    for moves in (MOVES, frozenset[str]()):
-        parts = Parts.of(results, Taken(inner, moved, moves, lambda value: False))
+    for moves in (arranged.moves, frozenset[str]()):
+        parts = Parts.of(results, Taken(inner, moved, moves, arranged.copies.__contains__))
         problem = attention_problem(attention, result, {value: value for value in parts.inputs})
         if problem is None:
             with ir.InsertionPoint(producer(result)), producer(result).location:

@@ -11,6 +11,7 @@ from xgpu.device import Device
 from xgpu.dialects.block import copies, waits
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
 from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
+from xgpu.dialects.block.tiles import TileOp
 from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.scf_ops import create_if, create_index
@@ -36,9 +37,15 @@ class ChainKernel:
     def __init__(self, program: ChainProgram, device: Device):
         self._program, self._device, self._schedule = program, device, program.schedule
         self._fixed = [Boxes.of_operand(each, 0) for each in program.fixed]
-        self._fed = [Boxes.of_operand(each, 1) for each in program.fed]
+        self._fed = [self._boxes_of(each) for each in program.fed]
         written = zip(program.stores, program.outputs, strict=True)
         self._stored = {store: Boxes.of_result(store, output) for store, output in written if is_handed_on(store)}
+
+    def _boxes_of(self, tile: TileOp) -> Boxes:
+        """Return the boxes of a tile of each step, which products read with the keys or the columns for rows."""
+        numbers = dict.fromkeys(1 - each.contracted for each in self._program.products if each.right == tile)
+        boxes, *_ = (Boxes.of_operand(tile, number) for number in numbers)
+        return boxes
 
     @property
     def _boxes(self) -> list[Boxes]:

@@ -73,7 +73,7 @@ class Operands:
     def start_sum(self, product: ChainProduct, left: Sequence[ir.Value], sums: ir.Value, slot: ir.Value) -> ir.Value:
         """Start to add the product of a left operand, which the threads hold, by the tile of a slot."""
         right = self.fed[product.right].source
-        described = _described(product, right.boxes, right.boxes)
+        described = _described(product, None, right.boxes)
         buffer, step = right.buffer(slot), contracted(product.op)
         matrices.WarpgroupFenceOp.create()
         for number, part in enumerate(left):
@@ -100,13 +100,15 @@ def contracted(product: ir.Operation) -> int:
     return matrices.contracted(matrices.multiplied_as(str(element_of(product.operands[0]))))
 
 
-def _described(product: ChainProduct, left: Boxes, right: Boxes) -> Mapping[str, object]:
+def _described(product: ChainProduct, left: Boxes | None, right: Boxes) -> Mapping[str, object]:
+    """Return the attributes of an instruction, whose left operand is in shared memory, or held by threads if None."""
+    right_layout = right.layout(contracted=product.contracted)
     kinds = [ir.Type.parse(matrices.multiplied_as(str(element_of(each)))) for each in product.op.operands]
     return {
         "a_element": kinds[0],
         "b_element": kinds[1],
-        "a_layout": left.layout(contracted=1),
-        "b_layout": right.layout(contracted=product.contracted),
+        "a_layout": right_layout if left is None else left.layout(contracted=1),
+        "b_layout": right_layout,
     }
 
 

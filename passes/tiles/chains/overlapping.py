@@ -17,7 +17,9 @@ from xgpu.passes.tiles.chains.program import ChainProduct
 from xgpu.passes.tiles.chains.spreads import Spread, SpreadCode, accumulators, of_accumulators
 from xgpu.passes.tiles.chains.steps import ChainSteps, left_of, of_part, rows_of
 from xgpu.passes.tiles.structured import Values, counted, only_if
-from xgpu.structure import producer, users_of
+from xgpu.structure import element_of, is_result_of, producer, users_of
+
+_CONVERT = "stablehlo.convert"
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +133,12 @@ class OverlappingSteps(ChainSteps):
     @property
     def _unrounded(self) -> ir.Value:
         """The value from which the left operand of the second product is rounded."""
-        return producer(self._second.computed).operands[0]
+        return self._second.computed if self._is_wide else producer(self._second.computed).operands[0]
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether the left operand is of f32, which is rounded as it becomes one."""
+        return isinstance(element_of(self._second.computed), ir.F32Type)
 
     def _late(self, code: SpreadCode, sums: Spread) -> ir.Value:
         """Write what is made of the sums before the second product is added to them."""
@@ -147,8 +154,9 @@ class OverlappingSteps(ChainSteps):
         op = self.program.steps.operation
         if others or len(sums) != 1 or first.is_turned or sums[0].is_turned or len(self.program.fed) != 2:
             refuse(PASS, op, "expected steps of two products, each with a tile of its own, if they overlap")
-        rounded = producer(sums[0].computed)
-        if rounded.name != "stablehlo.convert" or len(users_of(rounded.results[0])) != 1:
+        if len(users_of(sums[0].computed)) != 1 and not self._is_wide:
+            refuse(PASS, op, "expected a left operand that nothing else reads, if products overlap")
+        if not is_result_of(sums[0].computed, _CONVERT) and not self._is_wide:
             refuse(PASS, op, "expected a left operand that is rounded from what is computed, if products overlap")
         if [rank for rank in self._ranks if rank != 1] != [2]:
             refuse(PASS, op, "expected steps that carry the sum of one product, and else numbers of rows")
@@ -184,7 +192,9 @@ class OverlappingSteps(ChainSteps):
     def _operations(self) -> list[ir.Operation]:
         """The operations on tiles that threads hold, but for what rounds the second product's left operand."""
         fed = {each.operation for each in self.program.fed}
-        fed |= {self._first.op, self._second.op, producer(self._added), producer(self._second.computed)}
+        fed |= {self._first.op, self._second.op, producer(self._added)}
+        if not self._is_wide:
+            fed.add(producer(self._second.computed))
         return [each.operation for each in list(self.program.steps.body.operations)[:-1] if each.operation not in fed]
 
     @cached_property

@@ -21,10 +21,8 @@ from xgpu.structure import block_of, body_of, defining_op, dtype_of, is_result_o
 
 _ADD = "stablehlo.add"
 _TRANSPOSE = "stablehlo.transpose"
-_MANTISSAS = {"bf16": 8, "f16": 11}
-"""The bits of numbers to which weights are rounded."""
-_BITS = 16
-"""Those of elements that threads hold as a left operand."""
+_MANTISSAS = {"bf16": 8, "f16": 11, "f32": 11}
+"""The bits of numbers to which weights of a type are rounded, by the element that threads hold as a left operand."""
 
 
 @dataclass(frozen=True)
@@ -238,8 +236,8 @@ def _read_product(op: ir.Operation, block: _Taken, step: _Taken) -> ChainProduct
     users = users_of(op.results[0])
     if len(users) != 1 or users[0].name != _ADD or users[0].operands[0] == users[0].operands[1]:
         refuse(PASS, op, f"expected its result to be added, by one {_ADD}")
-    if made is None or dtype_of(op.operands[0]).bits != _BITS:
-        refuse(PASS, op, f"expected its left operand to be computed, in {_BITS} bits")
+    if made is None or dtype_of(op.operands[0]).hlo not in _MANTISSAS:
+        refuse(PASS, op, f"expected its left operand to be computed, in {', '.join(_MANTISSAS)}")
     return ChainProduct(op, None, right, is_turned, users[0])
 
 

@@ -91,16 +91,6 @@ def of_accumulators(vector: ir.Value) -> Spread:
     return Spread(True, True, found)
 
 
-def left_operand(spread: Spread, part: int) -> ir.Value:
-    """Return the columns ``16 part`` to ``16 part + 15`` of a tile of 16 bits as a product's left operand."""
-    places = itertools.product(range(_PAIR), range(_HALVES), range(_PAIR))
-    first = 2 * part
-    whole = from_elements([spread.at(half, (first + eighth) * _PAIR + each) for eighth, half, each in places])
-    return ir.Operation.create(
-        "vector.bitcast", results=[ir.VectorType.get([4], integer_type(32))], operands=[whole]
-    ).results[0]
-
-
 class _Deferred(Mapping[_Key, ir.Value]):
     """The elements of a tile, each written at the insertion point where it is first asked for."""
 
@@ -158,6 +148,11 @@ class SpreadCode:
         self._at, self._position, self._form = list(at), position, form
         self._values = dict(known)
         self._pending: dict[ir.Value, Callable[[], Spread]] = {}
+
+    @property
+    def lane(self) -> ir.Value:
+        """The number of the thread's lane."""
+        return self._position.lane
 
     def __getitem__(self, tile: ir.Value) -> Spread:
         if tile in self._pending:

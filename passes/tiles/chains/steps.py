@@ -12,16 +12,18 @@ from xgpu.dialects.block.tiles import TileOp
 from xgpu.indexing.access import shape_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
+from xgpu.passes.tiles.chains.left_operands import left_operand, wide_left_operand
 from xgpu.passes.tiles.chains.operands import Operands, contracted, finished_after
 from xgpu.passes.tiles.chains.order import ChainTile, steps_of
 from xgpu.passes.tiles.chains.program import ChainProduct, ChainProgram
-from xgpu.passes.tiles.chains.spreads import Position, Spread, SpreadCode, accumulators, left_operand, of_accumulators
+from xgpu.passes.tiles.chains.spreads import Position, Spread, SpreadCode, accumulators, of_accumulators
 from xgpu.passes.tiles.chains.turns import Turns
 from xgpu.passes.tiles.roles import ThreadNumbers
 from xgpu.passes.tiles.structured import Values
-from xgpu.structure import producer
+from xgpu.structure import dtype_of, producer
 
 _HALVES = 2
+_WIDE_BITS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,5 +216,8 @@ class _Step:
 
 def left_of(code: SpreadCode, product: ChainProduct) -> Values:
     """Write the left operand of a product of what is computed."""
-    keys = shape_of(product.computed)[1]
-    return [left_operand(code[product.computed], part) for part in range(keys // contracted(product.op))]
+    keys, spread = shape_of(product.computed)[1], code[product.computed]
+    parts = range(keys // contracted(product.op))
+    if dtype_of(product.computed).bits == _WIDE_BITS:
+        return [wide_left_operand(spread, part, code.lane) for part in parts]
+    return [left_operand(spread, part) for part in parts]

@@ -138,6 +138,11 @@ class Attention:
         return self.operand_map(0).symbols[0].size
 
     @property
+    def element_bytes(self) -> int:
+        """The bytes of an element of the queries."""
+        return dtype_of(self.queries).bits // 8
+
+    @property
     def columns(self) -> int:
         """The columns of the second product."""
         return self.sums.columns

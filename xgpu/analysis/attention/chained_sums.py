@@ -16,7 +16,7 @@ from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.structure import defining_op
+from xgpu.structure import defining_op, dtype_of
 
 MOVED = ("stablehlo.transpose", "stablehlo.reshape", "stablehlo.convert")
 """What may follow the last product in a chain: each element of the result is one of its own."""
@@ -83,6 +83,11 @@ class ChainedSums:
     space: Space
     products: tuple[ArrayProduct, ...]
     sums: tuple[ComputedSum, ...]
+
+    @property
+    def element_bytes(self) -> int:
+        """The bytes of an element of the products' operands."""
+        return dtype_of(self.products[0].operand(0)).bits // 8
 
 
 def chained_sums(results: Sequence[ir.Value], among: Collection[ir.Operation] | None = None) -> ChainedSums | str:

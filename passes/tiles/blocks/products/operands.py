@@ -25,8 +25,6 @@ _ROW_LANES = 4
 _ROW_BYTES = 16
 _WORD_BYTES = 4
 LEFT, RIGHT = 0, 1
-_MANTISSA_REST = 13
-"""Bits of the mantissa of f32 that tf32 has not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +178,7 @@ class FragmentSource:
     def _prepared(self, space: Space, fragment: ir.Value, depth: AffineExpr) -> ir.Value:
         """Return a fragment with zeros beyond the last contracted element, rounded where instructions would cut off."""
         masked = self._masked(space, fragment, depth)
-        return _as_tf32(masked) if self._per_word == 1 else masked
+        return b.as_tf32(masked) if self._per_word == 1 else masked
 
     def _masked(self, space: Space, fragment: ir.Value, depth: AffineExpr) -> ir.Value:
         if self.operand.contracted % self.depth == 0:
@@ -218,13 +216,3 @@ def _as_word(scalars: Sequence[ir.Value]) -> ir.Value:
     return ir.Operation.create(
         "vector.extract", results=[type_.element_type], operands=[whole], attributes=position
     ).results[0]
-
-
-def _as_tf32(fragment: ir.Value) -> ir.Value:
-    """Round the bits of f32 to those of tf32, to the nearest and to even; NaNs stay, and are quiet."""
-    kept = b.and_(b.shift_right(fragment, _MANTISSA_REST), 1)
-    rounded = b.add(b.add(fragment, kept), (1 << (_MANTISSA_REST - 1)) - 1)
-    cut = b.and_(rounded, -(1 << _MANTISSA_REST))
-    magnitude = b.and_(fragment, 0x7FFFFFFF)
-    is_nan = b.compare("ugt", magnitude, 0x7F800000)
-    return b.select(is_nan, b.or_(fragment, 0x00400000), cut)

@@ -26,6 +26,10 @@ def _logits(q: Any, k: Any) -> Any:
     return jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32)
 
 
+def _exact_logits(q: Any, k: Any) -> Any:
+    return jnp.einsum("bqhd,bkhd->bhqk", q, k, precision=lax.Precision.HIGHEST)
+
+
 def _sums(s: Any, v: Any) -> Any:
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(s, axis=-1).astype(v.dtype), v)
 
@@ -106,6 +110,8 @@ def _dropout(q: Any, key: Any) -> Any:
         (_of_queries_twice, ("bf16[48,64]",) * 3),
         (_hashed, ("bf16[48,64]",) * 3),
         (jax.grad(_layers_computed_again), ("bf16[2,64,64]", _Q)),
+        (lambda q: _sums(_logits(q, q), q), ("f32[2,512,4,64]",)),
+        (lambda x: jax.nn.softmax(x @ x.T) @ x, ("f32[1024,64]",)),
     ],
 )
 def test_found(function: _Program, specs: tuple[str, ...]) -> None:
@@ -115,7 +121,9 @@ def test_found(function: _Program, specs: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("function", "specs"),
     [
-        (lambda q: _sums(_logits(q, q), q), ("f32[2,48,4,64]",)),
+        (lambda q: _sums(_exact_logits(q, q), q), ("f32[2,512,4,64]",)),
+        (lambda q: _sums(_logits(q, q), q), ("f32[2,512,4,256]",)),
+        (lambda q, v: _sums(_logits(q, q), v), ("bf16[2,512,4,64]", "f32[2,512,4,64]")),
         (lambda q: (_sums(s := _logits(q, q), q), s), (_Q,)),
         (lambda q: jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(_logits(q, q), axis=2).astype(q.dtype), q), (_Q,)),
         (_dropout, (_Q, "u32[2]")),

@@ -49,6 +49,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
 from xgpu.structure import element_of, producer
 
+_TF32_EXPONENT_BITS, _TF32_MANTISSA_BITS = 8, 10
 _FAR = 8
 """By how many powers of two a weight may be above others before sums are relative to a larger logit."""
 
@@ -151,9 +152,15 @@ class AttentionEmitter:
         assert found is not None
         array, read = found
         values = TileOp.build(arrays[array], at, read, element_of(array))
-        return tile_product(self._rounded(weights), values, self.attention.second)
+        # Those of f32 are rounded as they become operands of tensor cores.
+        weights = weights if self.facts.dtype.hlo == FULL else self._rounded(weights)
+        return tile_product(weights, values, self.attention.second)
 
     def _rounded(self, weights: ir.Value) -> ir.Value:
+        """Return weights as they are multiplied: those of f32 in the bits of tf32."""
+        if self.facts.dtype.hlo == FULL:
+            rounded: ir.Value = hlo.reduce_precision(weights, _TF32_EXPONENT_BITS, _TF32_MANTISSA_BITS)
+            return rounded
         return convert(weights, element_of(self.attention.weights))
 
     def _describe(self, steps: ir.Operation) -> None:
@@ -309,7 +316,7 @@ def _never(op: ir.Operation, form: Form) -> bool:
 
 ATTENTION = Family(
     heroes=Heroes(
-        "one chain that is attention, of bf16 or f16, with operands that can be copied as boxes",
+        "one chain that is attention, of bf16, f16 or f32, with operands that can be copied as boxes",
         _key,
         operations=(CHAIN,),
         pays=lambda op: True,

@@ -14,21 +14,19 @@ from xgpu.dialects.chain import CHAIN, returned
 from xgpu.dtypes import DType
 from xgpu.emit.base import Fusion
 from xgpu.emit.families.attention.tiles import (
-    ELEMENT_BYTES,
     FULL,
-    MOST_COLUMNS,
-    PANEL,
+    MOST_ROW_BYTES,
     Bound,
     ChainTiles,
     moved_map,
     operand_view,
-    panels,
 )
 from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.access import ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.tiles.product_maps import ROW_BYTES
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+from xgpu.indexing.tiles.product_maps import ROW_BYTES, order_problem
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.structure import body_of, defining_op, dtype_of
 
@@ -48,14 +46,19 @@ class AttentionTiles(ChainTiles):
         return Space(attention.shape, attention.row, attention.key, (), tuple(attention.others))
 
     @property
+    def element_bytes(self) -> int:
+        """The bytes of an element of queries, keys, values and weights."""
+        return self.attention.element_bytes
+
+    @property
     def width(self) -> int:
         """The contracted elements of the tiles of the first product."""
-        return panels(self.attention.width)
+        return self.row_elements(self.attention.width)
 
     @property
     def columns(self) -> int:
         """The columns of the tiles of the result."""
-        return panels(self.attention.columns)
+        return self.row_elements(self.attention.columns)
 
     @property
     def weights(self) -> IndexingMap:
@@ -177,7 +180,7 @@ class AttentionFacts:
     @cached_property
     def has_adjacent_keys(self) -> bool:
         """Whether keys, or their values, are such that neighbours in memory are of different keys."""
-        tiles, region = self.tiles(PANEL, PANEL), body_of(self.chain).arguments
+        tiles, region = self.tiles(WARPGROUP_ROWS, WARPGROUP_ROWS), body_of(self.chain).arguments
         arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in region}
         wanted = ((self.attention.key_rows, tiles.key_rows, 1), (self.attention.values, tiles.values, 0))
         views = [(operand_view(value, map_, arrays), number) for value, map_, number in wanted]
@@ -190,7 +193,8 @@ class AttentionFacts:
 
 def sizes_of(attention: Attention) -> AttentionSizes:
     """Return what its time depends on."""
-    return AttentionSizes(attention.batch, attention.rows, attention.keys, attention.width, attention.columns)
+    sizes = attention.batch, attention.rows, attention.keys, attention.width, attention.columns
+    return AttentionSizes(*sizes, attention.element_bytes)
 
 
 def chained_attention(chain: ir.Operation) -> Attention | None:
@@ -221,8 +225,8 @@ def attention_problem(attention: Attention, result: ir.Value, arrays: dict[ir.Va
     ``arrays`` has the values that are in memory, ``result`` is what is stored.
     """
     types = {dtype_of(each).hlo for each in (*attention.first.operands, *attention.second.operands)}
-    if types not in ({"bf16"}, {"f16"}):
-        return f"expected operands of bf16 or of f16, got {', '.join(sorted(types))}"
+    if types not in ({"bf16"}, {"f16"}, {FULL}):
+        return f"expected operands of bf16, of f16 or of {FULL}, got {', '.join(sorted(types))}"
     for product in (attention.first, attention.second):
         if problem := product_problem(product):
             return problem
@@ -232,21 +236,23 @@ def attention_problem(attention: Attention, result: ir.Value, arrays: dict[ir.Va
         return f"expected a result of {types.pop()} or {FULL}, got {dtype_of(result)}"
     if not all(sizes_of(attention)):
         return "expected operands with elements"
-    if max(attention.width, attention.columns) > MOST_COLUMNS:
-        return f"expected rows of at most {MOST_COLUMNS} elements"
-    tiles = AttentionTiles(attention, PANEL, PANEL)
+    if max(attention.width, attention.columns) * attention.element_bytes > MOST_ROW_BYTES:
+        return f"expected rows of at most {MOST_ROW_BYTES // attention.element_bytes} elements"
+    tiles = AttentionTiles(attention, WARPGROUP_ROWS, WARPGROUP_ROWS)
     wanted = (
-        ("queries", attention.queries, tiles.queries),
-        ("keys", attention.key_rows, tiles.key_rows),
-        ("values", attention.values, tiles.values),
+        ("queries", attention.queries, tiles.queries, 0),
+        ("keys", attention.key_rows, tiles.key_rows, 1),
+        ("values", attention.values, tiles.values, 1),
     )
-    for name, value, map_ in wanted:
+    for name, value, map_, number in wanted:
         view = operand_view(value, map_, arrays)
         if isinstance(view, str):
             return f"expected {name} that can be copied as boxes, but {view}"
+        if problem := order_problem(view, number, dtype_of(value)):
+            return f"{name}: {problem}"
     if dtype_of(result).hlo == FULL:
         return None
-    view = tensor_view(tiles.result(result), shape_of(result), ELEMENT_BYTES, ROW_BYTES)
+    view = tensor_view(tiles.result(result), shape_of(result), attention.element_bytes, ROW_BYTES)
     if isinstance(view, str) or view.inner != 1:
         return f"expected a result that can be copied as boxes, but {view}"
     return None

@@ -10,7 +10,7 @@ from xgpu.costs.attention import kernel_seconds
 from xgpu.device import Device
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
 from xgpu.emit.families.attention.facts import AttentionFacts, sizes_of
-from xgpu.emit.families.attention.tiles import ELEMENT_BYTES, PANEL
+from xgpu.emit.families.attention.tiles import panel_of
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.emit.schedule import Schedule, flag, whole_number
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, Holders
@@ -20,9 +20,16 @@ _BARRIER_BYTES = 16
 """The two mbarriers of a buffer."""
 _DECIDING_BYTES = 64
 """What tells whether tiles are to be computed again: an mbarrier, and a word for each warp."""
-_KEYS = (128, 64)
+_FORMS = tuple(itertools.product((128, 64), (2, 1)))
+"""Keys and stages, the fastest that fits first."""
+_WIDE_FORMS = ((128, 2), (64, 2), (32, 2), (64, 1), (32, 1))
+"""The same for elements of 32 bits."""
+_MOST_FEW = 64
+"""Keys for which no step has more."""
 _MOST_GROUPS, _LEAST_WAVES, _MOST_PADDED = 3, 4, 1.1
 """Warp groups for short rows, and when: tiles for so many waves of blocks, and with them so many times the rows."""
+_SHORT_ROW, _NARROW_BYTES = 64, 2
+"""The elements of a short row, and the bytes of one of them."""
 _ARRAYS = 3
 """Those of attention without masks and biases: queries, keys and values."""
 _CONTRACTED = 16
@@ -35,10 +42,10 @@ def _has_short_rows(facts: AttentionFacts) -> bool:
     Then three warp groups, of which each thread has fewer registers, are faster than two; masks would not leave enough.
     """
     attention = facts.attention
-    tiles = facts.tiles(_MOST_GROUPS * WARPGROUP_ROWS, _KEYS[0])
+    tiles = facts.tiles(_MOST_GROUPS * WARPGROUP_ROWS, _FORMS[0][0])
     rows = -(-attention.rows // tiles.rows) * tiles.rows
     is_plain = facts.visible is None and len(facts.chain.operands) == _ARRAYS and len(facts.chain.results) == 1
-    is_short = max(tiles.width, tiles.columns) <= PANEL
+    is_short = max(tiles.width, tiles.columns) <= _SHORT_ROW and tiles.element_bytes == _NARROW_BYTES
     is_large = math.prod(tiles.grid) >= _LEAST_WAVES * facts.fusion.device.sm_count
     return is_plain and is_short and is_large and rows <= _MOST_PADDED * attention.rows
 
@@ -53,6 +60,7 @@ class ChainSizes(NamedTuple):
     fed: tuple[int, ...]
     results: tuple[int, ...]
     started: int
+    element_bytes: int = _NARROW_BYTES
 
 
 @dataclass(frozen=True)
@@ -90,15 +98,15 @@ class ChainSchedule(Schedule):
         elements = self.tile_m * rows + self.stages * self.tile_n * sum(sizes.fed)
         arrays = len(sizes.fixed) + len(sizes.fed) + len(sizes.results)
         barriers = (len(sizes.fixed) + self.stages * len(sizes.fed)) * _BARRIER_BYTES
-        return elements * ELEMENT_BYTES + arrays * TENSOR_MAP_BYTES + barriers + _DECIDING_BYTES
+        return elements * sizes.element_bytes + arrays * TENSOR_MAP_BYTES + barriers + _DECIDING_BYTES
 
     def staged(self, sizes: ChainSizes) -> int:
-        """The elements of a row of results for which there is memory of their own."""
-        return max(sizes.results)
+        """The elements of a row of results for which there is memory of their own: lanes write sectors of f32."""
+        return max(sizes.results) if sizes.element_bytes == _NARROW_BYTES else 0
 
     def held(self, sizes: ChainSizes) -> int:
         """The registers of a thread that hold products of arrays, sums, and weights as they are rounded."""
-        rounded = len(sizes.results) * self.tile_n // 2
+        rounded = len(sizes.results) * self.tile_n * sizes.element_bytes // 4
         return (sizes.started * self.tile_n + rounded + sum(sizes.results)) // 2
 
     def kernel_problems(self, sizes: ChainSizes, target: Device) -> Iterator[str]:
@@ -148,11 +156,12 @@ class AttentionSchedule(ChainSchedule):
         """
         attention = facts.attention
         groups = 1 if attention.rows <= WARPGROUP_ROWS else 2
-        numbers = itertools.product((groups,), _KEYS, (2, 1), (False, True))
-        forms = [(_MOST_GROUPS, _KEYS[0], 2, True), *numbers] if _has_short_rows(facts) else numbers
+        of_element = _FORMS if attention.element_bytes == _NARROW_BYTES else _WIDE_FORMS
+        numbers = [(groups, *each, reuse) for each in of_element for reuse in (False, True)]
+        forms = [(_MOST_GROUPS, *_FORMS[0], True), *numbers] if _has_short_rows(facts) else numbers
         candidates = [cls._of_form(facts, *each) for each in forms]
-        if attention.keys <= _KEYS[-1]:
-            candidates = [each for each in candidates if each.tile_n == _KEYS[-1]]
+        if attention.keys <= _MOST_FEW:
+            candidates = [each for each in candidates if each.tile_n <= _MOST_FEW]
         fitting = [each for each in candidates if each.fits(facts)]
         return (fitting or candidates)[0]
 
@@ -174,12 +183,12 @@ class AttentionSchedule(ChainSchedule):
     def problems(self, facts: AttentionFacts) -> Iterator[str]:
         """The tiles are ones that warp groups multiply, and fit the memory of a block."""
         tiles = facts.tiles(self.tile_m, self.tile_n)
-        sizes = ChainSizes((tiles.width,), (tiles.width, tiles.columns), (tiles.columns,), 1)
+        sizes = ChainSizes((tiles.width,), (tiles.width, tiles.columns), (tiles.columns,), 1, tiles.element_bytes)
         yield from self.kernel_problems(sizes, facts.fusion.device)
         if self.reuse and tiles.columns > tiles.width:
             yield self.wrong("reuse", f"rows of results as long as those of queries, {tiles.width} elements")
-        if facts.has_adjacent_keys and self.tile_n % PANEL:
-            yield self.wrong("tile_n", f"a multiple of {PANEL}, as keys are neighbours in memory")
+        if facts.has_adjacent_keys and self.tile_n % (panel := panel_of(tiles.element_bytes)):
+            yield self.wrong("tile_n", f"a multiple of {panel}, as keys are neighbours in memory")
         if facts.attention.softmax.within and facts.attention.keys % self.tile_n:
             yield self.wrong(
                 "tile_n", f"a divisor of a part's {facts.attention.keys} keys, the last of which are missing"

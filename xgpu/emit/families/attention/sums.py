@@ -158,7 +158,7 @@ def _never(op: ir.Operation, form: Form) -> bool:
 
 SUMS = Family(
     heroes=Heroes(
-        "one chain of sums of rows times what is computed from products, of bf16 or f16, that can be copied as boxes",
+        "one chain of sums of rows times what is computed from products, of bf16, f16 or f32, copied as boxes",
         _key,
         operations=(CHAIN,),
         pays=lambda op: True,

@@ -13,20 +13,19 @@ from xgpu.dialects.chain import returned
 from xgpu.emit.base import Fusion
 from xgpu.emit.families.attention.schedule import ChainSizes
 from xgpu.emit.families.attention.tiles import (
-    ELEMENT_BYTES,
-    MOST_COLUMNS,
-    PANEL,
+    FULL,
+    MOST_ROW_BYTES,
     ChainTiles,
     in_memory,
     moved_map,
     operand_view,
-    panels,
 )
 from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION, product_problem
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import AffineExpr, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.tiles.product_maps import ROW_BYTES
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+from xgpu.indexing.tiles.product_maps import ROW_BYTES, order_problem
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.structure import body_of, dtype_of
 
@@ -40,20 +39,25 @@ class SumsTiles(ChainTiles):
     keys: int
 
     @property
+    def element_bytes(self) -> int:
+        """The bytes of an element of the first product's operands."""
+        return self.chain.element_bytes
+
+    @property
     def space(self) -> Space:
         """The indices of the products of arrays."""
         return self.chain.space
 
     def left(self, product: ArrayProduct) -> IndexingMap:
         """The map of a tile of the operand that has the rows, rows x contracted."""
-        row, width = self.row(symbol(0)), panels(product.width)
+        row, width = self.row(symbol(0)), self.row_elements(product.width)
         results = self._operand(product.operand_map(0), self.indices(row, dim(1)), symbol(1))
         bounds = [self.row_bound(row), (symbol(1), product.width, width)]
         return self.made(results, (self.rows, width), bounds, 3)
 
     def right(self, product: ArrayProduct) -> IndexingMap:
         """The map of a tile of the operand that has the keys, contracted x keys."""
-        key, width = self.key(symbol(1)), panels(product.width)
+        key, width = self.key(symbol(1)), self.row_elements(product.width)
         results = self._operand(product.operand_map(1), self.indices(dim(1), key), symbol(0))
         bounds = [(symbol(0), product.width, width), self.key_bound(key)]
         return self.made(results, (width, self.keys), bounds)
@@ -68,15 +72,15 @@ class SumsTiles(ChainTiles):
         """The map of a tile of the rows that are added up, columns x keys."""
         key, column, count = self.key(symbol(1)), symbol(0), computed.sums.columns
         results = computed.sums.value_indices(self._weights(computed, dim(1), key), column)
-        bounds = [(column, count, panels(count)), self.key_bound(key)]
-        return self.made(results, (panels(count), self.keys), bounds)
+        bounds = [(column, count, self.row_elements(count)), self.key_bound(key)]
+        return self.made(results, (self.row_elements(count), self.keys), bounds)
 
     def stored(self, computed: ComputedSum) -> IndexingMap:
         """The map of a tile, rows x columns, of the chain's result for a sum."""
         row, column, count = self.row(symbol(0)), symbol(1), computed.sums.columns
         results = computed.sums.result_indices(self._weights(computed, row, dim(1)), column)
-        bounds = [self.row_bound(row), (column, count, panels(count))]
-        map_ = self.made(results, (self.rows, panels(count)), bounds, 3)
+        bounds = [self.row_bound(row), (column, count, self.row_elements(count))]
+        map_ = self.made(results, (self.rows, self.row_elements(count)), bounds, 3)
         return moved_map(map_, computed.result, computed.sums.product.results[0])
 
     def _weights(self, computed: ComputedSum, row: AffineExpr, key: AffineExpr) -> list[AffineExpr]:
@@ -130,9 +134,10 @@ def sizes_of(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> ChainSizes
     """Return the sizes of the tiles of a chain; those of a step that several products read count once."""
     found = dict.fromkeys(in_memory(*each, arrays, converts=True) for each in _read_by_steps(chain))
     fed = tuple(each[1].symbols[0].size for each in found if each is not None)
-    fixed = tuple(panels(each.width) for each in chain.products)
-    results = tuple(panels(each.sums.columns) for each in chain.sums)
-    return ChainSizes(fixed, fed, results, len(chain.products))
+    tiles = SumsTiles(chain, WARPGROUP_ROWS, WARPGROUP_ROWS)
+    fixed = tuple(tiles.row_elements(each.width) for each in chain.products)
+    results = tuple(tiles.row_elements(each.sums.columns) for each in chain.sums)
+    return ChainSizes(fixed, fed, results, len(chain.products), chain.element_bytes)
 
 
 def has_adjacent_keys(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> bool:
@@ -144,7 +149,7 @@ def has_adjacent_keys(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> b
 
 def _read_by_steps(chain: ChainedSums) -> list[tuple[ir.Value, IndexingMap]]:
     """Return the arrays that each step has other tiles of, and the maps of these, whose columns are keys."""
-    tiles = SumsTiles(chain, PANEL, PANEL)
+    tiles = SumsTiles(chain, WARPGROUP_ROWS, WARPGROUP_ROWS)
     read = [(each.operand(1), tiles.right(each)) for each in chain.products]
     return read + [(each.sums.values, tiles.values(each)) for each in chain.sums]
 
@@ -152,8 +157,8 @@ def _read_by_steps(chain: ChainedSums) -> list[tuple[ir.Value, IndexingMap]]:
 def form_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | None:
     """Return why no kernel computes a chain of sums of operands that are ``arrays``, or made of them."""
     types = {dtype_of(each.operand(number)).hlo for each in chain.products for number in range(2)}
-    if types not in ({"bf16"}, {"f16"}):
-        return f"expected operands of bf16 or of f16, got {', '.join(sorted(types))}"
+    if types not in ({"bf16"}, {"f16"}, {FULL}):
+        return f"expected operands of bf16, of f16 or of {FULL}, got {', '.join(sorted(types))}"
     (kind,) = types
     for product in chain.products:
         if problem := product_problem(product.op):
@@ -166,8 +171,8 @@ def form_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | 
     widths = [each.width for each in chain.products] + [each.sums.columns for each in chain.sums]
     if not all((*chain.space.shape, *widths)):
         return "expected operands with elements"
-    if max(widths) > MOST_COLUMNS:
-        return f"expected rows of at most {MOST_COLUMNS} elements"
+    if max(widths) * chain.element_bytes > MOST_ROW_BYTES:
+        return f"expected rows of at most {MOST_ROW_BYTES // chain.element_bytes} elements"
     return _copies_problem(chain, arrays)
 
 
@@ -206,21 +211,27 @@ def _result_problem(computed: ComputedSum, kind: str) -> str | None:
 
 def _copies_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | None:
     """Return which tile cannot be copied as boxes, and why; None if all can be."""
-    tiles = SumsTiles(chain, PANEL, PANEL)
+    tiles = SumsTiles(chain, WARPGROUP_ROWS, WARPGROUP_ROWS)
     wanted = []
     for each in chain.products:
-        wanted += [(each.operand(0), tiles.left(each)), (each.operand(1), tiles.right(each))]
-    for value, map_ in wanted:
+        wanted += [(each.operand(0), tiles.left(each), 0), (each.operand(1), tiles.right(each), 1)]
+    for value, map_, number in wanted:
         view = operand_view(value, map_, arrays)
         if isinstance(view, str):
             return f"expected operands that can be copied as boxes, but {view}"
+        if problem := order_problem(view, number, dtype_of(value)):
+            return problem
     for computed in chain.sums:
         found = in_memory(computed.sums.values, tiles.values(computed), arrays, converts=True)
         view = "they are computed" if found is None else operand_view(*found, arrays)
         if isinstance(view, str):
             return f"expected rows that can be copied as boxes, but {view}"
+        if found is not None and (problem := order_problem(view, 0, dtype_of(found[0]))):
+            return problem
+        if dtype_of(computed.result).hlo == FULL:
+            continue
         stored = tiles.stored(computed)
-        view = tensor_view(stored, shape_of(computed.result), ELEMENT_BYTES, ROW_BYTES)
+        view = tensor_view(stored, shape_of(computed.result), chain.element_bytes, ROW_BYTES)
         if isinstance(view, str) or view.inner != 1:
             return f"expected a result that can be copied as boxes, but {view}"
     return None

@@ -10,7 +10,7 @@ from xgpu.analysis.attention.chained_sums import ChainedSums
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.emit.families.attention.schedule import ChainSchedule
 from xgpu.emit.families.attention.sums_facts import SumsFacts, SumsTiles, form_problem, has_adjacent_keys, sizes_of
-from xgpu.emit.families.attention.tiles import PANEL
+from xgpu.emit.families.attention.tiles import panel_of
 from xgpu.emit.schedule import flag
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 
@@ -49,8 +49,8 @@ class SumsSchedule(ChainSchedule):
     def problems(self, facts: SumsFacts) -> Iterator[str]:
         """The tiles are ones that warp groups multiply, and fit the memory of a block."""
         yield from self.kernel_problems(facts.sizes, facts.fusion.device)
-        if facts.has_adjacent_keys and self.tile_n % PANEL:
-            yield self.wrong("tile_n", f"a multiple of {PANEL}, as keys are neighbours in memory")
+        if facts.has_adjacent_keys and self.tile_n % (panel := panel_of(facts.chain.element_bytes)):
+            yield self.wrong("tile_n", f"a multiple of {panel}, as keys are neighbours in memory")
 
 
 def sums_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | None:
@@ -60,7 +60,7 @@ def sums_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | 
     """
     if problem := form_problem(chain, arrays):
         return problem
-    keys = PANEL if has_adjacent_keys(chain, arrays) else _LEAST_KEYS
+    keys = panel_of(chain.element_bytes) if has_adjacent_keys(chain, arrays) else _LEAST_KEYS
     least = SumsSchedule(WARPGROUP_ROWS, keys, 1, 1, 1, False)
     most = device(DEFAULT_DEVICE).shared_bytes_optin
     return next(least.size_problems(sizes_of(chain, arrays), most), None)

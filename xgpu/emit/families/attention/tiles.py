@@ -16,13 +16,10 @@ from xgpu.indexing.interval import Interval
 from xgpu.indexing.simplify import Simplifier
 from xgpu.indexing.tiles.product_maps import ROW_BYTES
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
-from xgpu.structure import defining_op, producer
+from xgpu.structure import defining_op, dtype_of, producer
 
-ELEMENT_BYTES = 2
-"""The bytes of an element of what is multiplied."""
-PANEL = ROW_BYTES // ELEMENT_BYTES
-"""Elements of a row of shared memory: of what matrices are wide is a multiple."""
-MOST_COLUMNS = 256
+MOST_ROW_BYTES = 512
+"""The bytes of the longest rows that are multiplied."""
 FULL = "f32"
 """The type of products and their sums, whatever types the program has there."""
 Bound = tuple[AffineExpr, int, int]
@@ -34,6 +31,11 @@ class ChainTiles(ABC):
 
     rows: int
     keys: int
+
+    @property
+    @abstractmethod
+    def element_bytes(self) -> int:
+        """The bytes of an element of what is multiplied."""
 
     @property
     @abstractmethod
@@ -107,15 +109,20 @@ class ChainTiles(ABC):
         constraints = tuple((each, Interval(0, size - 1)) for each, size, step in bounds if size % step)
         return IndexingMap(dims, ranges(shape), tuple(results), constraints).with_simple_results()
 
+    def row_elements(self, elements: int) -> int:
+        """Return how many elements a row of a tile has that has some: those of whole rows of shared memory."""
+        panel = panel_of(self.element_bytes)
+        return -(-elements // panel) * panel
+
     @property
     def _turns(self) -> int:
         """Steps that have the same keys."""
         return prod(self.space.shape[number] for number in self.space.loops)
 
 
-def panels(elements: int) -> int:
-    """Return how many elements a row of a tile has that has some."""
-    return -(-elements // PANEL) * PANEL
+def panel_of(element_bytes: int) -> int:
+    """Return how many elements a row of shared memory has: of what matrices are wide is a multiple."""
+    return ROW_BYTES // element_bytes
 
 
 def moved_map(map_: IndexingMap, value: ir.Value, start: ir.Value) -> IndexingMap:
@@ -149,7 +156,7 @@ def operand_view(value: ir.Value, map_: IndexingMap, arrays: dict[ir.Value, ir.V
     if found is None:
         return "they are computed"
     array, map_ = found
-    return tensor_view(map_, shape_of(array), ELEMENT_BYTES, ROW_BYTES)
+    return tensor_view(map_, shape_of(array), dtype_of(array).bits // 8, ROW_BYTES)
 
 
 def in_memory(

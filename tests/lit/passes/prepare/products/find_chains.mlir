@@ -218,3 +218,51 @@ func.func @main(%q: tensor<64x64xbf16>, %k: tensor<64x64xbf16>, %v: tensor<64x64
   %dq = stablehlo.dot_general %ds, %k, contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
   return %o, %dq, %dk, %dv : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>
 }
+
+// -----
+
+// Attention of f32: tensor cores read neighbours in memory of one sum, so values are copied by columns; their rows end
+// where boxes may begin.
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[T:.*]] = stablehlo.transpose %arg2, dims = [0, 2, 1]
+// CHECK:         %[[C:.*]] = stablehlo.pad %[[T]], %{{.*}}, low = [0, 0, 0], high = [0, 0, 3], interior = [0, 0, 0] : (tensor<8x64x1021xf32>, tensor<f32>) -> tensor<8x64x1024xf32>
+// CHECK:         "xgpu.chain"(%arg0, %arg1, %[[C]]) ({
+// CHECK:           %[[S:.*]] = stablehlo.slice %{{.*}} [0:8, 0:64, 0:1021]
+// CHECK:           %[[V:.*]] = stablehlo.transpose %[[S]], dims = [0, 2, 1]
+// CHECK:           stablehlo.dot_general %{{.*}}, %[[V]]
+func.func @main(%q: tensor<8x512x64xf32>, %k: tensor<8x1021x64xf32>, %v: tensor<8x1021x64xf32>) -> tensor<8x512x64xf32> {
+  %x = stablehlo.dot_general %q, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2] : (tensor<8x512x64xf32>, tensor<8x1021x64xf32>) -> tensor<8x512x1021xf32>
+  %neg = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %m = stablehlo.reduce(%x init: %neg) applies stablehlo.maximum across dimensions = [2] : (tensor<8x512x1021xf32>, tensor<f32>) -> tensor<8x512xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0, 1] : (tensor<8x512xf32>) -> tensor<8x512x1021xf32>
+  %d = stablehlo.subtract %x, %mb : tensor<8x512x1021xf32>
+  %e = stablehlo.exponential %d : tensor<8x512x1021xf32>
+  %t = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [2] : (tensor<8x512x1021xf32>, tensor<f32>) -> tensor<8x512xf32>
+  %tb = stablehlo.broadcast_in_dim %t, dims = [0, 1] : (tensor<8x512xf32>) -> tensor<8x512x1021xf32>
+  %p = stablehlo.divide %e, %tb : tensor<8x512x1021xf32>
+  %o = stablehlo.dot_general %p, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<8x512x1021xf32>, tensor<8x1021x64xf32>) -> tensor<8x512x64xf32>
+  return %o : tensor<8x512x64xf32>
+}
+
+// -----
+
+// Products that are asked to be as exact as f32 are XLA's; nothing is copied for them.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT:     stablehlo.transpose
+// CHECK-NOT:     xgpu.chain
+// CHECK:         return
+func.func @main(%q: tensor<8x512x64xf32>, %k: tensor<8x1024x64xf32>, %v: tensor<8x1024x64xf32>) -> tensor<8x512x64xf32> {
+  %x = stablehlo.dot_general %q, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2], precision = [HIGHEST, HIGHEST] : (tensor<8x512x64xf32>, tensor<8x1024x64xf32>) -> tensor<8x512x1024xf32>
+  %neg = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %m = stablehlo.reduce(%x init: %neg) applies stablehlo.maximum across dimensions = [2] : (tensor<8x512x1024xf32>, tensor<f32>) -> tensor<8x512xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0, 1] : (tensor<8x512xf32>) -> tensor<8x512x1024xf32>
+  %d = stablehlo.subtract %x, %mb : tensor<8x512x1024xf32>
+  %e = stablehlo.exponential %d : tensor<8x512x1024xf32>
+  %t = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [2] : (tensor<8x512x1024xf32>, tensor<f32>) -> tensor<8x512xf32>
+  %tb = stablehlo.broadcast_in_dim %t, dims = [0, 1] : (tensor<8x512xf32>) -> tensor<8x512x1024xf32>
+  %p = stablehlo.divide %e, %tb : tensor<8x512x1024xf32>
+  %o = stablehlo.dot_general %p, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1], precision = [HIGHEST, HIGHEST] : (tensor<8x512x1024xf32>, tensor<8x1024x64xf32>) -> tensor<8x512x64xf32>
+  return %o : tensor<8x512x64xf32>
+}

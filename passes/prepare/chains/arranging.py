@@ -1,0 +1,149 @@
+"""Operands of f32 in the order in which warp groups multiply them: neighbours in memory are of one sum."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xgpu import ir
+from xgpu.analysis.attention.attention import behind, longest
+from xgpu.analysis.attention.chained_sums import ChainedSums, chained_sums
+from xgpu.analysis.attention.gradient import Gradient
+from xgpu.emit.families.attention.writing import MOVES
+from xgpu.hlo.stablehlo_builder import hlo, leading_part, splat, tensor
+from xgpu.indexing.access import identity_map, shape_of
+from xgpu.indexing.affine import Dim, dim, linearize
+from xgpu.indexing.hlo_maps import accesses
+from xgpu.indexing.tiles.tensor_views import STRIDE_BYTES
+from xgpu.passes.prepare.chains.parts import end_moved
+from xgpu.structure import copy_operation, dtype_of, producer
+
+_WIDE = "f32"
+_SLICE = "stablehlo.slice"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The operand of a ``product`` by its number, along whose ``dimension`` sums are."""
+
+    product: ir.Operation
+    number: int
+    dimension: int
+
+    @property
+    def value(self) -> ir.Value:
+        """The operand."""
+        return self.product.operands[self.number]
+
+
+@dataclass
+class Arrangement:
+    """The ``operands`` of attention's products, and of its gradient's, that have to be copied in another order.
+
+    Tensor cores read f32 in no other. Elements of 16 bits they read in any.
+    """
+
+    operands: Sequence[Operand]
+    copies: set[ir.Value] = field(default_factory=set)
+    """The copies that were written: arrays, of which kernels copy boxes."""
+    _read: list[tuple[Operand, ir.Value, ir.Value]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, gradient: Gradient) -> "Arrangement":
+        """Return the operands of a gradient's products, and of attention's, that are not in order."""
+        return cls([each for each in _operands(gradient) if not _is_in_order(each)])
+
+    @property
+    def elements(self) -> int:
+        """The elements of all operands that are copied."""
+        return sum(math.prod(shape_of(_array_behind(each)[0])) for each in self.operands)
+
+    def write(self) -> None:
+        """Have the products read copies, each moved back to the order of the operand."""
+        for each in self.operands:
+            value = each.value
+            array, dimension, moves = _array_behind(each)
+            rank = len(shape_of(array))
+            order = [*(number for number in range(rank) if number != dimension), dimension]
+            with ir.InsertionPoint(each.product), each.product.location:
+                copy = _padded(hlo.transpose(array, order))
+                sizes = [shape_of(array)[number] for number in order]
+                copies = {array: hlo.transpose(leading_part(copy, sizes), list(map(order.index, range(rank))))}
+                for op in moves:
+                    copy_operation(op, copies)
+            self.copies.add(copy)
+            self._read.append((each, array, value))
+            each.product.operands[each.number] = copies[value]
+
+    @property
+    def moves(self) -> frozenset[str]:
+        """The operations by which kernels may move operands in memory, without which none reads the copies."""
+        return MOVES | {_SLICE} if self.copies else MOVES
+
+    def undo(self) -> None:
+        """Have the products read the operands themselves again."""
+        for each, array, value in self._read:
+            last = each.value
+            each.product.operands[each.number] = value
+            while last != array:
+                op = producer(last)
+                last = op.operands[0]
+                op.erase()
+        self._read.clear()
+        self.copies.clear()
+
+
+def _array_behind(operand: Operand) -> tuple[ir.Value, int, list[ir.Operation]]:
+    """Return the array that an operand is moved from, its dimension of which sums are, and the operations that move it.
+
+    The operand itself where that is no dimension of the array. An array is smaller where it is repeated on the way.
+    """
+    value = operand.value
+    array, map_ = behind((value, identity_map(shape_of(value))), MOVES)
+    found = [number for number, each in enumerate(map_.results) if each == dim(operand.dimension)]
+    if len(found) != 1:
+        return value, operand.dimension, []
+    moves = []
+    while value != array:
+        moves.append(producer(value))
+        value = producer(value).operands[0]
+    return array, found[0], moves[::-1]
+
+
+def _padded(copy: ir.Value) -> ir.Value:
+    """Return an array with zeros behind each row, so that rows begin where boxes may."""
+    *others, size = shape_of(copy)
+    missing = -size % (STRIDE_BYTES * 8 // dtype_of(copy).bits)
+    if not missing:
+        return copy
+    none = [0] * len(others)
+    zero = splat(0, tensor([], _WIDE))
+    padded: ir.Value = hlo.pad(copy, zero, [*none, 0], [*none, missing], [*none, 0])
+    return padded
+
+
+def _operands(gradient: Gradient) -> Iterator[Operand]:
+    """Yield the operands that are arrays, of attention's products and of its gradient's, if they are of f32."""
+    attention = gradient.attention
+    if {dtype_of(value).hlo for value in attention.first.operands} != {_WIDE}:
+        return
+    for product in gradient.products:
+        yield from (_operand(product, number) for number in range(2))
+    yield _operand(attention.second, 1 - attention.weight)
+    for end in gradient.ends:
+        chain = chained_sums([end_moved(gradient, end)], gradient.products)
+        if isinstance(chain, ChainedSums):
+            (sums,) = chain.sums
+            yield _operand(end, 1 - sums.sums.weight)
+
+
+def _operand(product: ir.Operation, number: int) -> Operand:
+    map_ = accesses(product)[number].map
+    contracted = [position for position, each in enumerate(map_.results) if each.variables()[1]]
+    return Operand(product, number, longest(contracted, shape_of(product.operands[number])))
+
+
+def _is_in_order(operand: Operand) -> bool:
+    """Whether elements of one sum are neighbours in the array that an operand is moved from."""
+    array, map_ = behind((operand.value, identity_map(shape_of(operand.value))), MOVES)
+    place = linearize(map_.results, shape_of(array))
+    return dict(place.terms).get(Dim(operand.dimension)) == 1
