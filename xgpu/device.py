@@ -81,6 +81,11 @@ class Device:
         return self.sm_count * _SCHEDULERS * WARP_SIZE * self.clock
 
     @property
+    def instructions_of_pass(self) -> int:
+        """Instructions of a thread that are issued while the first-level cache serves one line of a warp's request."""
+        return _SCHEDULERS
+
+    @property
     def machine(self) -> TargetMachine:
         """The machine that kernels are lowered for."""
         return nvvm(self.compute_capability, self.is_specific)

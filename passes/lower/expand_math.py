@@ -35,7 +35,7 @@ _EXPONENTIAL = {
     "exp": Expansion(exponential.exp, short=short.exp, weight=exponential.weight),
     "exp2": Expansion(exponential.exp2, weight=exponential.weight_of_two),
     "expm1": Expansion(exponential.expm1),
-    "tanh": Expansion(exponential.tanh, short=short.tanh),
+    "tanh": Expansion(exponential.tanh, short=short.tanh, weight=exponential.cap),
     "sinh": Expansion(exponential.sinh, is_large=True),
     "cosh": Expansion(exponential.cosh, is_large=True),
 }
@@ -94,9 +94,10 @@ class ExpandMath(Pass):
     of the exact ones (tan, sinh, erf_inv, erfc and some inverse functions: 3 to 5, lgamma, digamma and the Bessel
     functions: 6 to 16), for all arguments: zeros, subnormal numbers, infinities and NaN included; docs/accuracy.md has
     the errors. On the GPU, f32 uses its approximate instructions where they are as good as that. A function with the
-    attribute ``xgpu.grade = 16``, whose result is then rounded to bf16, is computed to 2^-18 only, and an
-    exponential with ``xgpu.weight`` to 2^-18 of 1. What the targets compute themselves stays: sqrt, fma, absf, copysign
-    and roundings. Large functions, and what is rare in some, are functions of the module, which are called.
+    attribute ``xgpu.grade = 16``, whose result is then rounded to bf16, is computed to 2^-18 only, an exponential with
+    ``xgpu.weight`` to 2^-18 of 1, and a hyperbolic tangent with it to 2^-21 of 1. What the targets compute themselves
+    stays: sqrt, fma, absf, copysign and roundings. Large functions, and what is rare in some, are functions of the
+    module, which are called.
 
     ```mlir
     %y = math.rsqrt %x : f32

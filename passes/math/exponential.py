@@ -157,6 +157,14 @@ def weight_of_two(b: MathBuilder, x: ir.Value) -> ir.Value:
     return b.instruction("exp2", x) if b.has_fast_instructions else exp2(b, x)
 
 
+def cap(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """tanh(x) where errors of 2^-21 do not count, however small the result is: 1 - 2 / (e^2x + 1)."""
+    if not b.has_fast_instructions:
+        return tanh(b, x)
+    power = b.instruction("exp2", b.mul(x, 2 * LOG2E[b.bits][0]))
+    return b.fma(b.reciprocal(b.add(power, 1.0)), -2.0, 1.0)
+
+
 def _half_exp(b: MathBuilder, size: ir.Value) -> ir.Value:
     """e^x / 2, which is finite for a little longer than e^x."""
     if b.has_fast_instructions:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.fusion.axis_orders import (
     BROADCAST,
+    REDUCE_WINDOW,
     TRANSPOSE,
     AxisOrders,
     Order,
@@ -19,7 +20,7 @@ from xgpu.fusion.axis_orders import (
     relative,
 )
 from xgpu.hlo.constants import splat_of
-from xgpu.hlo.stablehlo_builder import broadcast, hlo, tensor
+from xgpu.hlo.stablehlo_builder import broadcast, hlo, take_window_dimensions, tensor
 from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.passes.framework.base import BlockRewrite
 from xgpu.structure import element_of, is_result_of, is_used, producer
@@ -183,6 +184,10 @@ def _by_dimension(*names: str) -> _Reorder:
     return reorder
 
 
+def _of_windows(op: ir.Operation, operands: list[ir.Value], order: Order) -> None:
+    take_window_dimensions(op, order)
+
+
 def _concatenated(op: ir.Operation, operands: list[ir.Value], order: Order) -> None:
     number = order.index(integer(op, "dimension"))
     op.attributes["dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
@@ -206,6 +211,7 @@ _REORDERED: Mapping[str, _Reorder] = {
     "stablehlo.dynamic_slice": _sliced,
     "stablehlo.dynamic_update_slice": _updated,
     "stablehlo.pad": _by_dimension("edge_padding_low", "edge_padding_high", "interior_padding"),
+    REDUCE_WINDOW: _of_windows,
     "stablehlo.reverse": _reversed,
     "stablehlo.slice": _by_dimension("start_indices", "limit_indices", "strides"),
 }

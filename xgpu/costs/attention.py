@@ -16,6 +16,8 @@ _COLUMN_SECONDS = 6.2e-9
 """What a step takes besides, and for each element of a row: 1.26 us of 64 and 1.65 us of 128, measured on an H200."""
 _WIDE_COLUMN_SECONDS = 26e-9
 """The same of f32: 2.5 us of 64 and 4.2 us of 128."""
+_FUNCTION_SHARE = 0.6
+"""What functions of logits take, in times of their instructions: caps by hyperbolic tangents 1.2 to 1.5 us a step."""
 _SINGLE_ROWS, _SINGLE_SHARE = 64, 0.65
 """One warp group has half of the products of two, but none run beside what it computes between them."""
 _LIBRARY_SHARE = 0.6
@@ -51,7 +53,10 @@ _SUM_LAUNCHES = 3
 
 
 class AttentionSizes(NamedTuple):
-    """Matrices of weights, their rows and keys, the elements of a row of both products' operands, and their bytes."""
+    """Matrices of weights, their rows and keys, the elements of a row of both products' operands, and their bytes.
+
+    Of functions by which a logit is computed, also the ``instructions``.
+    """
 
     batch: int
     rows: int
@@ -59,6 +64,7 @@ class AttentionSizes(NamedTuple):
     width: int
     columns: int
     element_bytes: int = _NARROW_BYTES
+    instructions: int = 0
 
     @property
     def share(self) -> float:
@@ -154,18 +160,21 @@ def kernel_seconds(attention: AttentionSizes, target: Device, splits: int = 1) -
     keys = attention.keys if splits == 1 else split_keys(attention.keys, splits)
     whole, rest = divmod(tiles_of(attention) * splits, target.sm_count)
     shared = tiles_of(attention._replace(batch=1))
-    computed, read = _tile_seconds(attention, keys), _operand_seconds(attention, keys, target) / shared
+    computed, read = _tile_seconds(attention, keys, target), _operand_seconds(attention, keys, target) / shared
     seconds = whole * max(computed, target.sm_count * read) + (max(computed, rest * read) if rest else 0)
     seconds += target.launch_seconds
     return seconds if splits == 1 else seconds + _combination_seconds(attention, target, splits)
 
 
-def _tile_seconds(attention: AttentionSizes, keys: int) -> float:
+def _tile_seconds(attention: AttentionSizes, keys: int, target: Device) -> float:
     """Return how long a multiprocessor computes a tile of rows with so many keys, about."""
     is_wide = max(attention.width, attention.columns) > _WIDE_ROWS
-    steps = -(-keys // (_WIDE_TILE_KEYS if is_wide else _TILE_KEYS))
+    of_step = _WIDE_TILE_KEYS if is_wide else _TILE_KEYS
+    steps = -(-keys // of_step)
     column = _COLUMN_SECONDS if attention.element_bytes == _NARROW_BYTES else _WIDE_COLUMN_SECONDS
     step = _STEP_SECONDS + column * (attention.width + attention.columns) / 2
+    executed = _TILE_ROWS * of_step * attention.instructions * target.sm_count
+    step += _FUNCTION_SHARE * executed / target.issue_rate
     return (steps + 1) * step * (_SINGLE_SHARE if attention.rows <= _SINGLE_ROWS else 1)
 
 

@@ -4,19 +4,27 @@ Kernels are bound by memory: a value is worth storing if reading it costs less t
 computations count beside those reads.
 """
 
+import math
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from xgpu import ir
 from xgpu.analysis.transposes import transpose_of
 from xgpu.costs.footprint import elements_read
-from xgpu.costs.sectors import overfetch
+from xgpu.costs.sectors import overfetch, passes
 from xgpu.costs.time import bytes_per_instruction
 from xgpu.costs.values import bytes_of, elements, instructions, is_immediate
 from xgpu.device import Device
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.hlo_maps import access_kind
+from xgpu.indexing.access import identity_map, shape_of
+from xgpu.indexing.affine import linearize
+from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.structure import defining_op, dtype_of, producer
+from xgpu.target_machine import WARP_SIZE
 
 _TRANSPOSE = "stablehlo.transpose"
 MOST_VISITED = 256
@@ -50,6 +58,7 @@ class Costs:
         self._steps: dict[ir.Value, _Step] = {}
         self._moved_from: dict[ir.Value, Set[ir.Value]] = {}
         self._bits: dict[ir.Value, int] = {}
+        self._passes: dict[tuple[ir.Value, ir.Value], float] = {}
 
     def byte_size(self, value: ir.Value, count: int) -> int:
         """Return the bytes of ``count`` elements of an array."""
@@ -67,6 +76,22 @@ class Costs:
         if value not in self._moved_from:
             self._moved_from[value] = _moved_from(value)
         return self._moved_from[value]
+
+    def passes_again(self, value: ir.Value, is_stored: Callable[[ir.Value], bool]) -> float:
+        """Return the more passes through the first-level cache that a warp's load of neighbours takes if moved there.
+
+        That is where ``value`` only moves elements of one array; 0 for all others. As many as a warp has lanes, if each
+        of them reads another line.
+        """
+        array, map_ = value, identity_map(shape_of(value))
+        while not is_stored(array) and (read := _only_read(array)) is not None:
+            array, map_ = read.value, map_.compose(read.map)
+        if array == value or not is_stored(array):
+            return 0.0
+        key = value, array
+        if key not in self._passes:
+            self._passes[key] = _passes_more(map_, array)
+        return self._passes[key]
 
     def of(
         self,
@@ -110,6 +135,34 @@ class Costs:
         step = _Step(instructions(op), reads, _touched(op))
         self._steps.update(dict.fromkeys(op.results, step))
         return step
+
+
+class _Read(NamedTuple):
+    """A value that is read, and the map to its indices."""
+
+    value: ir.Value
+    map: IndexingMap
+
+
+def _only_read(value: ir.Value) -> _Read | None:
+    """Return the only value that one has elements of, at indices that are known; None if it is made in another way."""
+    op = defining_op(value)
+    if op is None or len(op.operands) != 1 or op.name not in OPERATIONS or access_kind(op) != "indexing":
+        return None
+    (access,) = accesses(op)
+    return None if access.runtime else _Read(op.operands[0], access.map)
+
+
+def _passes_more(map_: IndexingMap, array: ir.Value) -> float:
+    """Return how many more passes neighbours in the middle of what is moved take than neighbours of the array."""
+    shape = tuple(each.size for each in map_.dims)
+    count, position = math.prod(shape), linearize(map_.results, shape_of(array))
+    first = count // 2 // WARP_SIZE * WARP_SIZE
+    lanes = range(first, min(first + WARP_SIZE, count))
+    places = [position.evaluate([int(each) for each in np.unravel_index(lane, shape)]) for lane in lanes]
+    bits = dtype_of(array).storage_bits
+    moved, plain = (passes(np.array([each]), bits) for each in (places, list(lanes)))
+    return max(moved - plain, 0.0)
 
 
 def _moved_from(value: ir.Value) -> Set[ir.Value]:

@@ -20,6 +20,7 @@ from xgpu.structure import captured, defining_op, dtype_of, users_of
 
 TRANSPOSE = "stablehlo.transpose"
 BROADCAST = "stablehlo.broadcast_in_dim"
+REDUCE_WINDOW = "stablehlo.reduce_window"
 _CARRIERS: Mapping[str, int] = {
     "stablehlo.slice": 1,
     "stablehlo.pad": 1,
@@ -57,6 +58,8 @@ def permuted[T](items: Sequence[T], order: Order) -> list[T]:
 
 def carried(op: ir.Operation) -> list[ir.Value]:
     """Return the operands of which the results of ``op`` have the dimensions, in order; none for other operations."""
+    if op.name == REDUCE_WINDOW:
+        return list(op.operands)[: len(op.results)] if is_commutative(op) else []
     if not len(op.results) or not shape_of(op.results[0]) or len(op.regions):
         return []
     if op.name == "stablehlo.concatenate":
@@ -160,7 +163,7 @@ class _Group:
     """Values of one order: what operations ``reads`` from outside, who ``uses`` them, and the transposes around it.
 
     ``parting`` are operations that take or make neighbours apart along some dimensions. ``is_pieced``: some operations
-    read one operand here and another there, and what is transposed for these takes no tiles.
+    read one operand here and another there, or several elements, and what is transposed for these takes no tiles.
     """
 
     order: Order
@@ -298,6 +301,6 @@ class AxisOrders:
         """Record what an operation reads for its group, of ``operands`` with the dimensions of the result."""
         group = self._groups[op.results[0]]
         group.reads.update(dict.fromkeys(operand for operand in operands if operand not in self._groups))
-        group.is_pieced |= OPERATIONS[op.name].kind == "piecewise"
+        group.is_pieced |= op.name == REDUCE_WINDOW or OPERATIONS[op.name].kind == "piecewise"
         if _parted(op):
             group.parting.append(op)

@@ -80,6 +80,7 @@ PREPARE: Pipeline = (
         "after vectors, of which it makes as many sums as there are rows; before layouts are chosen for libraries",
     ),
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
+    ("squeeze-windows", "before transposes are moved, through windows, but not through reshapes"),
     ("move-transposes", "after layouts, which products read at no cost; before all that asks what is contiguous"),
     (
         "pad-products{{target={target} pad={pad_products}}}",

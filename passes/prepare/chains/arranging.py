@@ -18,7 +18,6 @@ from xgpu.passes.prepare.chains.parts import end_moved
 from xgpu.structure import copy_operation, dtype_of, producer
 
 _WIDE = "f32"
-_SLICE = "stablehlo.slice"
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,8 @@ class Arrangement:
     operands: Sequence[Operand]
     copies: set[ir.Value] = field(default_factory=set)
     """The copies that were written: arrays, of which kernels copy boxes."""
+    slices: set[ir.Operation] = field(default_factory=set)
+    """What leaves out of copies what rows are padded with, in kernels."""
     _read: list[tuple[Operand, ir.Value, ir.Value]] = field(default_factory=list)
 
     @classmethod
@@ -67,17 +68,14 @@ class Arrangement:
             with ir.InsertionPoint(each.product), each.product.location:
                 copy = _padded(hlo.transpose(array, order))
                 sizes = [shape_of(array)[number] for number in order]
-                copies = {array: hlo.transpose(leading_part(copy, sizes), list(map(order.index, range(rank))))}
+                part = leading_part(copy, sizes)
+                copies = {array: hlo.transpose(part, list(map(order.index, range(rank))))}
                 for op in moves:
                     copy_operation(op, copies)
             self.copies.add(copy)
+            self.slices.update([producer(part)] if part != copy else [])
             self._read.append((each, array, value))
             each.product.operands[each.number] = copies[value]
-
-    @property
-    def moves(self) -> frozenset[str]:
-        """The operations by which kernels may move operands in memory, without which none reads the copies."""
-        return MOVES | {_SLICE} if self.copies else MOVES
 
     def undo(self) -> None:
         """Have the products read the operands themselves again."""
@@ -90,6 +88,7 @@ class Arrangement:
                 op.erase()
         self._read.clear()
         self.copies.clear()
+        self.slices.clear()
 
 
 def _array_behind(operand: Operand) -> tuple[ir.Value, int, list[ir.Operation]]:

@@ -11,8 +11,10 @@ from xgpu.analysis.attention.chained_sums import ChainedSums, chained_sums
 from xgpu.analysis.attention.gradient import Gradient
 from xgpu.dialects.chain import returned
 from xgpu.emit.families.attention.sums_schedule import sums_problem
+from xgpu.emit.families.attention.writing import MOVES
 from xgpu.indexing.access import shape_of
 from xgpu.passes.prepare.chains.arranging import Arrangement
+from xgpu.passes.prepare.chains.caps import caps
 from xgpu.passes.prepare.chains.parts import Parts, Taken, end_moved, moved_stages
 from xgpu.passes.prepare.chains.row_sums import reciprocal, row_sum
 from xgpu.structure import copy_operation, defining_op, dtype_of, in_order, producer, users_of
@@ -101,7 +103,7 @@ class GradientChains:
         if isinstance(chain, str):
             return chain
         problem: str | None = None
-        for moves in (self.arranged.moves, frozenset[str]()):
+        for moves in (MOVES, frozenset[str]()):
             op = self._write_parts(chain, results, moves)
             inside = chained_sums(returned(op))
             arrays: dict[ir.Value, ir.Value] = {each: each for each in op.regions[0].blocks[0].arguments}
@@ -125,7 +127,7 @@ class GradientChains:
                 given[value] = self._reciprocal(value) if divisions else self._row(value)
         powers = self.gradient.attention.softmax.powers[0]
         weights = {producer(powers)} if dtype_of(powers).hlo == "f32" else set()
-        return parts.write(results, given, weights, factors)
+        return parts.write(results, given, weights | caps(parts.operations), factors)
 
     def _inner(self, chain: ChainedSums) -> frozenset[ir.Operation]:
         """Return the operations from the products of arrays to the results, without those on rows."""
@@ -135,7 +137,8 @@ class GradientChains:
         def is_inner(op: ir.Operation) -> bool:
             return op not in self._reductions and (op.name != DOT or op in ends)
 
-        return frozenset(begin | self._computed_from([each.result for each in chain.products], is_inner))
+        computed = self._computed_from([each.result for each in chain.products], is_inner)
+        return frozenset(begin | computed | self.arranged.slices)
 
     @cached_property
     def _reductions(self) -> set[ir.Operation]:

@@ -13,6 +13,7 @@ from xgpu.analysis.attention.sum_groups import SumGroups
 from xgpu.costs.attention import copying_seconds, is_fast, is_gradient_fast
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.emit.families.attention.facts import attention_problem, sizes_of
+from xgpu.emit.families.attention.writing import MOVES
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.computed_matrices import matrix_for_sums
 from xgpu.hlo.stablehlo_builder import reshape
@@ -20,6 +21,7 @@ from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.prepare.chains.arranging import Arrangement
+from xgpu.passes.prepare.chains.caps import caps
 from xgpu.passes.prepare.chains.gradients import GradientChains, first_user
 from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved, moved_stages
 from xgpu.passes.prepare.chains.results import write_result
@@ -223,14 +225,16 @@ def _write_attention(attention: Attention, results: Sequence[ir.Value], arranged
         attention.first: [attention.queries, attention.key_rows],
         attention.second: [attention.values],
     }
-    problem: str | None = None
-    for moves in (arranged.moves, frozenset[str]()):
+    inner |= arranged.slices
+    problems = []
+    for moves in (MOVES, frozenset[str]()):
         parts = Parts.of(results, Taken(inner, moved, moves, arranged.copies.__contains__))
-        problem = attention_problem(attention, result, {value: value for value in parts.inputs})
-        if problem is None:
+        if (problem := attention_problem(attention, result, {value: value for value in parts.inputs})) is not None:
+            problems.append(problem)
+        else:
             with ir.InsertionPoint(producer(result)), producer(result).location:
-                return parts.write(results, {})
-    return problem or ""
+                return parts.write(results, {}, caps(parts.operations))
+    return problems[0]
 
 
 def _is_of_computed_matrices(attention: Attention, target: Device) -> bool:

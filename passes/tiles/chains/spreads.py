@@ -205,6 +205,8 @@ class SpreadCode:
             return self._chosen_rarely(op)
         if op.name == "stablehlo.divide" and is_constant(op.operands[1]) and is_rarely_needed(op):
             return self._quotients(op)
+        if op.name == "stablehlo.divide" and is_constant(op.operands[1]) and WEIGHT in op.attributes:
+            return self._parts_of(op)
         if op.name == "stablehlo.select" and (chosen := self._masked(op)) is not None:
             return chosen
         if op.name == "stablehlo.compare" and self._form.deep and (asked := self._compared(op)) is not None:
@@ -316,6 +318,17 @@ class SpreadCode:
             return self._elementwise(op)
         values = self[op.operands[0]]
         return replace(values, scalars={key: quotient(scalar, divisor) for key, scalar in values.scalars.items()})
+
+    def _parts_of(self, op: ir.Operation) -> Spread:
+        """Write quotients by a number as products with its inverse, where roundings do not count."""
+        divisor = number_of(op.operands[1])
+        if divisor is None:
+            return self._elementwise(op)
+        values, inverse = self[op.operands[0]], constant(element_of(op.results[0]), 1 / divisor)
+        keys = list(values.scalars)
+        return self._made(
+            values.by_row, values.by_column, keys, lambda key: ir.arith.mulf(values.scalars[key], inverse)
+        )
 
     def _masked(self, op: ir.Operation) -> Spread | None:
         """Write a choice that most steps need not make, as all elements of the condition are true; None for others."""

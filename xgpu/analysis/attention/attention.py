@@ -27,6 +27,8 @@ DOT = "stablehlo.dot_general"
 REDUCE = "stablehlo.reduce"
 PAD = "stablehlo.pad"
 IOTA = "stablehlo.iota"
+_LEAST_OF_FUNCTION = 8
+"""Instructions from which on an operation is none that is hidden behind products."""
 _MOVES = frozenset(("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose"))
 _SPREADS = _MOVES | {"stablehlo.broadcast_in_dim"}
 Place = tuple[ir.Value, IndexingMap]
@@ -141,6 +143,21 @@ class Attention:
     def element_bytes(self) -> int:
         """The bytes of an element of the queries."""
         return dtype_of(self.queries).bits // 8
+
+    @cached_property
+    def instructions(self) -> int:
+        """About how many instructions the functions take by which a logit is computed: a cap, or what masks are."""
+        whole, pending, seen, total = math.prod(self.shape), [self.softmax.logits], set[ir.Operation](), 0
+        while pending:
+            op = defining_op(pending.pop())
+            if op is None or op in seen or op == self.first or not is_tiled(op):
+                continue
+            seen.add(op)
+            known = OPERATIONS.get(op.name)
+            is_function = known is not None and known.instructions >= _LEAST_OF_FUNCTION
+            total += known.instructions if known is not None and is_function else 0
+            pending += [value for value in op.operands if math.prod(shape_of(value)) == whole]
+        return total
 
     @property
     def columns(self) -> int:

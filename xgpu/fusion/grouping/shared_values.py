@@ -308,7 +308,10 @@ class _Round:
         def is_stored(each: ir.Value) -> bool:
             return self._stored_at.get(each, level) < level or each in origins
 
-        if self._evaluations.instructions_again(value, is_stored, most) > most:
+        again = self._evaluations.instructions_again(value, is_stored, most)
+        if origins and again <= most:
+            again += self._target.instructions_of_pass * self._costs.passes_again(value, is_stored)
+        if again > most:
             return Decision(Verdict.STORED, value, Reason(_MANY, parts))
         if not origins:
             self._most[value] = most

@@ -123,3 +123,25 @@ func.func @main(%x: tensor<4x8xf32>) -> tensor<16x4xf32> {
   %2 = stablehlo.transpose %1, dims = [1, 0] : (tensor<4x16xf32>) -> tensor<16x4xf32>
   return %2 : tensor<16x4xf32>
 }
+
+// -----
+
+// Windows are read in the order of the array: moved there, each of their nine reads would be of another sector.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT:     stablehlo.transpose
+// CHECK:         "stablehlo.reduce_window"(%arg0, %{{.*}}) <{
+// CHECK-SAME:      padding = dense<{{\[\[}}0, 0], [1, 1], [0, 2]]> : tensor<3x2xi64>
+// CHECK-SAME:      window_dimensions = array<i64: 1, 3, 3>, window_strides = array<i64: 1, 1, 2>
+// CHECK:         (tensor<64x128x128xf32>, tensor<f32>) -> tensor<64x128x64xf32>
+// CHECK-NOT:     stablehlo.transpose
+func.func @main(%x: tensor<64x128x128xf32>) -> tensor<64x128x64xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.transpose %x, dims = [1, 2, 0] : (tensor<64x128x128xf32>) -> tensor<128x128x64xf32>
+  %1 = "stablehlo.reduce_window"(%0, %zero) <{padding = dense<[[1, 1], [0, 2], [0, 0]]> : tensor<3x2xi64>, window_dimensions = array<i64: 3, 3, 1>, window_strides = array<i64: 1, 2, 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %3 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %3 : tensor<f32>
+  }) : (tensor<128x128x64xf32>, tensor<f32>) -> tensor<128x64x64xf32>
+  %2 = stablehlo.transpose %1, dims = [2, 0, 1] : (tensor<128x64x64xf32>) -> tensor<64x128x64xf32>
+  return %2 : tensor<64x128x64xf32>
+}

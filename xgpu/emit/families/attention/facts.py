@@ -194,7 +194,7 @@ class AttentionFacts:
 def sizes_of(attention: Attention) -> AttentionSizes:
     """Return what its time depends on."""
     sizes = attention.batch, attention.rows, attention.keys, attention.width, attention.columns
-    return AttentionSizes(*sizes, attention.element_bytes)
+    return AttentionSizes(*sizes, attention.element_bytes, attention.instructions)
 
 
 def chained_attention(chain: ir.Operation) -> Attention | None:
@@ -234,7 +234,7 @@ def attention_problem(attention: Attention, result: ir.Value, arrays: dict[ir.Va
             return f"expected products of 16 bits or more, got {dtype_of(product.results[0])}"
     if dtype_of(result).hlo not in (*types, FULL):
         return f"expected a result of {types.pop()} or {FULL}, got {dtype_of(result)}"
-    if not all(sizes_of(attention)):
+    if not all((attention.batch, attention.rows, attention.keys, attention.width, attention.columns)):
         return "expected operands with elements"
     if max(attention.width, attention.columns) * attention.element_bytes > MOST_ROW_BYTES:
         return f"expected rows of at most {MOST_ROW_BYTES // attention.element_bytes} elements"

@@ -266,3 +266,57 @@ func.func @main(%q: tensor<8x512x64xf32>, %k: tensor<8x1024x64xf32>, %v: tensor<
   %o = stablehlo.dot_general %p, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1], precision = [HIGHEST, HIGHEST] : (tensor<8x512x1024xf32>, tensor<8x1024x64xf32>) -> tensor<8x512x64xf32>
   return %o : tensor<8x512x64xf32>
 }
+
+// -----
+
+// Logits that are capped: what the hyperbolic tangent leaves, and what divides for it, need be exact beside 1 alone.
+// CHECK-LABEL: func.func @main
+// CHECK:         "xgpu.chain"
+// CHECK:           %[[D:.*]] = stablehlo.divide %{{.*}}, %{{.*}} {xgpu.weight}
+// CHECK-NEXT:      stablehlo.tanh %[[D]] {xgpu.weight}
+func.func @main(%q: tensor<4x64x64xbf16>, %k: tensor<4x64x64xbf16>, %v: tensor<4x64x64xbf16>) -> tensor<4x64x64xbf16> {
+  %s = stablehlo.dot_general %q, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2] : (tensor<4x64x64xbf16>, tensor<4x64x64xbf16>) -> tensor<4x64x64xf32>
+  %cap = stablehlo.constant dense<30.0> : tensor<4x64x64xf32>
+  %a = stablehlo.divide %s, %cap : tensor<4x64x64xf32>
+  %b = stablehlo.tanh %a : tensor<4x64x64xf32>
+  %x = stablehlo.multiply %b, %cap : tensor<4x64x64xf32>
+  %neg = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %m = stablehlo.reduce(%x init: %neg) applies stablehlo.maximum across dimensions = [2] : (tensor<4x64x64xf32>, tensor<f32>) -> tensor<4x64xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0, 1] : (tensor<4x64xf32>) -> tensor<4x64x64xf32>
+  %d = stablehlo.subtract %x, %mb : tensor<4x64x64xf32>
+  %e = stablehlo.exponential %d : tensor<4x64x64xf32>
+  %t = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [2] : (tensor<4x64x64xf32>, tensor<f32>) -> tensor<4x64xf32>
+  %tb = stablehlo.broadcast_in_dim %t, dims = [0, 1] : (tensor<4x64xf32>) -> tensor<4x64x64xf32>
+  %p = stablehlo.divide %e, %tb : tensor<4x64x64xf32>
+  %w = stablehlo.convert %p : (tensor<4x64x64xf32>) -> tensor<4x64x64xbf16>
+  %o = stablehlo.dot_general %w, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<4x64x64xbf16>, tensor<4x64x64xbf16>) -> tensor<4x64x64xbf16>
+  return %o : tensor<4x64x64xbf16>
+}
+
+// -----
+
+// A cap of 1,000 would be in error by as much as weights are rounded.
+// CHECK-LABEL: func.func @main
+// CHECK:         "xgpu.chain"
+// CHECK-NOT:       xgpu.weight
+// CHECK:           return
+func.func @main(%q: tensor<4x64x64xbf16>, %k: tensor<4x64x64xbf16>, %v: tensor<4x64x64xbf16>) -> tensor<4x64x64xbf16> {
+  %s = stablehlo.dot_general %q, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2] : (tensor<4x64x64xbf16>, tensor<4x64x64xbf16>) -> tensor<4x64x64xf32>
+  %cap = stablehlo.constant dense<1000.0> : tensor<4x64x64xf32>
+  %a = stablehlo.divide %s, %cap : tensor<4x64x64xf32>
+  %b = stablehlo.tanh %a : tensor<4x64x64xf32>
+  %x = stablehlo.multiply %b, %cap : tensor<4x64x64xf32>
+  %neg = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %m = stablehlo.reduce(%x init: %neg) applies stablehlo.maximum across dimensions = [2] : (tensor<4x64x64xf32>, tensor<f32>) -> tensor<4x64xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0, 1] : (tensor<4x64xf32>) -> tensor<4x64x64xf32>
+  %d = stablehlo.subtract %x, %mb : tensor<4x64x64xf32>
+  %e = stablehlo.exponential %d : tensor<4x64x64xf32>
+  %t = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [2] : (tensor<4x64x64xf32>, tensor<f32>) -> tensor<4x64xf32>
+  %tb = stablehlo.broadcast_in_dim %t, dims = [0, 1] : (tensor<4x64xf32>) -> tensor<4x64x64xf32>
+  %p = stablehlo.divide %e, %tb : tensor<4x64x64xf32>
+  %w = stablehlo.convert %p : (tensor<4x64x64xf32>) -> tensor<4x64x64xbf16>
+  %o = stablehlo.dot_general %w, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<4x64x64xbf16>, tensor<4x64x64xbf16>) -> tensor<4x64x64xbf16>
+  return %o : tensor<4x64x64xbf16>
+}
