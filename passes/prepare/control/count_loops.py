@@ -1,0 +1,79 @@
+"""The pass `count-loops`."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from xgpu import ir
+from xgpu.analysis.control_flow import CONTROL_FLOW
+from xgpu.dialects.attributes import COUNTED, FALLBACK, HOST, RECURRENCE, TRIPS
+from xgpu.fusion.loops.counters import counters_of, trip_count
+from xgpu.fusion.loops.rotation import is_rotated, rotated
+from xgpu.hlo.stablehlo_builder import hlo, inline_block, splat, tensor
+from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import attributes_of, body_of, producer, replace_op
+
+
+@dataclass(frozen=True)
+class CountLoops(OperationRewrite):
+    """Marks loops and branches as run by a host, and gives loops of known length a counter of the host's own.
+
+    The program's counter is then needed only where the body computes from it. A loop that does not run at all is its
+    operands. Loops that are one kernel stay. Only for ``runs=host``. Needs: loops to be rotated, and those that are
+    one kernel to be marked.
+
+    ```mlir
+    %r:2 = stablehlo.while(%i = %zero, %x = %start) : tensor<i32>, tensor<8xf32>
+      cond { ... %i < 10 ... } do { %j = stablehlo.add %i, %one : tensor<i32> ... }
+    ```
+    becomes
+    ```mlir
+    %r:3 = stablehlo.while(%i = %zero, %x = %start, %n = %none) : tensor<i32>, tensor<8xf32>, tensor<i64>
+      attributes {xgpu.host, xgpu.trips = 10 : i64}
+      cond { ... %n < 10 ... } do { %j = stablehlo.add %i, %one ... %m = stablehlo.add %n, %a {xgpu.fallback = "..."} }
+    ```
+    """
+
+    NAME: ClassVar[str] = "count-loops"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset(CONTROL_FLOW)
+
+    runs: Literal["xla", "host"] = "host"
+    """What runs loops and branches."""
+
+    def rewrite(self, op: ir.Operation) -> None:
+        """Mark a loop or branch; replace a loop by one that is counted, or rotated."""
+        if self.runs != "host" or RECURRENCE in op.attributes or HOST in op.attributes:
+            return
+        op.attributes[HOST] = ir.UnitAttr.get()
+        if op.name != "stablehlo.while" or is_rotated(op):
+            return
+        trips = trip_count(op, counters_of(op))
+        if trips == 0:
+            replace_op(op, list(op.operands))
+            return
+        new = rotated(op) if trips is None else _counted(op, trips)
+        replace_op(op, list(new.results)[:-1])
+
+
+def _counted(loop: ir.Operation, trips: int) -> ir.Operation:
+    """Make a loop with the same results, and the host's counter as one more."""
+    starts = [*loop.operands, _number(0)]
+    types = [start.type for start in starts]
+    counted = {TRIPS: ir.IntegerAttr.get(ir.IntegerType.get_signless(64), trips)}
+    new = ir.Operation.create(loop.name, types, starts, attributes_of(loop) | counted, regions=2)
+    condition, body = (region.blocks.append(*types) for region in new.regions)
+    counter = len(types) - 1
+    with ir.InsertionPoint(condition):
+        direction = hlo.ComparisonDirectionAttr.get("LT")
+        hlo.return_([hlo.compare(condition.arguments[counter], _number(trips), direction)])
+    with ir.InsertionPoint(body):
+        state = inline_block(body_of(loop, 1), list(body.arguments)[:-1])
+        next_ = hlo.add(body.arguments[counter], _number(1))
+        producer(next_).attributes[FALLBACK] = ir.StringAttr.get(COUNTED)
+        hlo.return_([*state, next_])
+    return new
+
+
+def _number(number: int) -> ir.Value:
+    value = splat(number, tensor([], ir.IntegerType.get_signless(64)))
+    producer(value).attributes[FALLBACK] = ir.StringAttr.get(COUNTED)
+    return value

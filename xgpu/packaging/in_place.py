@@ -1,0 +1,29 @@
+"""Which result may be the memory of which argument: one that is updated from a copy of it."""
+
+from collections.abc import Iterator, Sequence
+
+from xgpu.packaging.model import Base, CopyStep, Step, StepMemory, all_steps, places_of
+
+
+def pairs_in_place(
+    steps: Sequence[Step], last: Sequence[Step], slots: Sequence[StepMemory]
+) -> Iterator[tuple[int, int]]:
+    """Yield each result, and the argument, by number, whose copy is the first that is written to the result's memory.
+
+    Nothing reads the argument afterwards, nor do the ``last`` steps, which come after ``steps`` and are only looked at
+    for that. ``slots`` is what each slot points to at first.
+    """
+    used = set[StepMemory]()
+    for number, step in enumerate(steps):
+        if isinstance(step, CopyStep) and step.source.base is Base.ARGUMENT:
+            target = _first(step.target, slots)
+            later = {place for each in all_steps([*steps[number + 1 :], *last]) for place in places_of(each)}
+            if target.base is Base.RESULT and target not in used and step.source not in later:
+                yield target.number, step.source.number
+        # After a swap the memory of both slots counts as used, whichever has it.
+        used |= {_first(place, slots) for each in all_steps([step]) for place in places_of(each)}
+
+
+def _first(place: StepMemory, slots: Sequence[StepMemory]) -> StepMemory:
+    """Return the memory of a place before any slot has changed hands."""
+    return slots[place.number] if place.base is Base.SLOT else place
