@@ -8,7 +8,7 @@ in use. All other moves are copies.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from xgpu.packaging.flow import Flow, Loop, Move, Node, all_nodes
 from xgpu.packaging.liveness import Lifetimes, Span
@@ -18,8 +18,8 @@ from xgpu.packaging.liveness import Lifetimes, Span
 class Home:
     """Memory of variables that are never needed at the same time.
 
-    ``argument`` or ``result`` is the number of the caller's array that it is, else it is scratch. ``slot`` is its number
-    among those that move.
+    ``argument`` or ``result`` is the number of the caller's array that it is, else it is scratch. ``slot`` is its
+    number among those that move.
     """
 
     variables: list[int]

@@ -28,8 +28,8 @@ _BYTES_PER_LINE = 32
 _WAITS = {False: "none waits for the GPU", True: "only to run waits for the GPU"}
 _ADDS = {
     False: "Adds the program to a stream.",
-    True: "Adds the program to a stream. What it does depends on values that it computes: the call waits for the stream\n"
-    " * to read them, all but its last part has run when it returns, and the stream cannot be captured meanwhile.",
+    True: "Adds the program to a stream. What comes next in it depends on values that it computes: the call waits for\n"
+    " * the stream to read them, so that all but the last part has been done when it returns; it cannot be captured.",
 }
 """What the header says, by whether a call waits."""
 

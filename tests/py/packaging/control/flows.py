@@ -110,8 +110,9 @@ class Maker:
         known += outputs
 
     def _like(self, known: Sequence[int], value: int) -> int:
-        """A known value of the same type."""
-        return self._random.choice([each for each in known if self._values[each] == self._values[value]])
+        """One of ``known`` of the type of ``value``, or that itself if there is none."""
+        alike = [each for each in known if self._values[each] == self._values[value]]
+        return self._random.choice(alike or [value])
 
     def _loop(self, nodes: list[Node], known: list[int], depth: int) -> None:
         starts = self._random.choices(known, k=self._random.randint(1, 4))
@@ -136,12 +137,7 @@ class Maker:
         for _ in range(2 if is_truth else self._random.randint(1, 3)):
             inside, branch = list(known), list[Node]()
             self._fill(branch, inside, self._random.randint(0, 3), depth + 1)
-            ends = [
-                self._like(
-                    inside[-4:] if self._values[each] in [self._values[n] for n in inside[-4:]] else inside, each
-                )
-                for each in types
-            ]
+            ends = [self._like(inside[-4:], each) for each in types]
             branch.append(Move(tuple(zip(results, ends, strict=True))))
             branches.append(tuple(branch))
         nodes.append(Choice(tuple(branches), self._random.choice(known), is_truth))
@@ -164,10 +160,16 @@ def run_values(nodes: Sequence[Node], values: dict[int, bytes]) -> None:
         elif isinstance(node, Choice):
             run_values(node.branches[chosen(len(node.branches), node.is_truth, values[node.index])], values)
         elif isinstance(node, Loop):
-            repeated(node.trips, lambda at=node.condition: values[at], lambda body=node.body: run_values(body, values))
+            run_loop(node, values)
         else:
             kernel: Any = node.kernel
             values |= zip(node.outputs, kernel.outputs([values[each] for each in node.inputs]), strict=True)
+
+
+def run_loop(loop: Loop, values: dict[int, bytes]) -> None:
+    """Run a loop on values."""
+    condition = -1 if loop.condition is None else loop.condition
+    repeated(loop.trips, lambda: values[condition], lambda: run_values(loop.body, values))
 
 
 def repeated(trips: int | None, condition: Callable[[], bytes], run: Callable[[], None]) -> None:
