@@ -2,24 +2,27 @@
 
 from collections.abc import Iterator, Sequence
 
-from xgpu.packaging.model import Base, CopyStep, Step, StepMemory, all_steps, places_of
+from xgpu.packaging.model import Base, CopyStep, Step, StepMemory, SwapStep, all_steps, places_of
 
 
 def pairs_in_place(
     steps: Sequence[Step], last: Sequence[Step], slots: Sequence[StepMemory]
 ) -> Iterator[tuple[int, int]]:
-    """Yield each result, and the argument, by number, whose copy is the first that is written to the result's memory.
+    """Yield each result, and the argument, by number, from whose copy the result is computed, in its memory.
 
-    Nothing reads the argument afterwards, nor do the ``last`` steps, which come after ``steps`` and are only looked at
-    for that. ``slots`` is what each slot points to at first.
+    Nothing has used the result's memory before that copy, and nothing reads the argument afterwards; nor do the
+    ``last`` steps, which come after ``steps`` and are only looked at for that. ``slots`` is what each slot points to at
+    first.
     """
+    groups = _groups(steps, slots)
     used = set[StepMemory]()
     for number, step in enumerate(steps):
         if isinstance(step, CopyStep) and step.source.base is Base.ARGUMENT:
             target = _first(step.target, slots)
             later = {place for each in all_steps([*steps[number + 1 :], *last]) for place in places_of(each)}
-            if target.base is Base.RESULT and target not in used and step.source not in later:
-                yield target.number, step.source.number
+            results = [each for each in (target, *groups.get(target, ())) if each.base is Base.RESULT]
+            if target not in used and step.source not in later and results and results[0] not in used:
+                yield results[0].number, step.source.number
         # After a swap the memory of both slots counts as used, whichever has it.
         used |= {_first(place, slots) for each in all_steps([step]) for place in places_of(each)}
 
@@ -27,3 +30,15 @@ def pairs_in_place(
 def _first(place: StepMemory, slots: Sequence[StepMemory]) -> StepMemory:
     """Return the memory of a place before any slot has changed hands."""
     return slots[place.number] if place.base is Base.SLOT else place
+
+
+def _groups(steps: Sequence[Step], slots: Sequence[StepMemory]) -> dict[StepMemory, list[StepMemory]]:
+    """Return, for the memory of each slot, all that it may be exchanged for."""
+    groups = {memory: [memory] for memory in slots}
+    for step in all_steps(steps):
+        if isinstance(step, SwapStep):
+            one, other = groups[slots[step.first]], groups[slots[step.second]]
+            if one is not other:
+                one += other
+                groups.update(dict.fromkeys(other, one))
+    return groups

@@ -15,7 +15,7 @@ enum { MOST = 512, RELAXED = 2, MAX_SHARED = 8, SHARED_FOR_ALL = 48 * 1024 };
 
 struct CUctx_st { unsigned long long id; int capability; };
 struct CUstream_st { CUcontext context; int capture; };
-typedef struct module { CUcontext context; unsigned long long id; int is_loaded; } module;
+typedef struct module { CUcontext context; unsigned long long id; int is_loaded; int parameters; } module;
 typedef struct function { module *of; char name[64]; int shared_allowed; int is_loaded; } function;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -192,6 +192,14 @@ FAKE int cuThreadExchangeStreamCaptureMode(int *mode) {
   return SUCCESS;
 }
 
+/* How many parameters the kernel of a PTX text has; at most as many as are recorded. */
+static int parameters_of(const char *ptx) {
+  const char *entry = strstr(ptx, ".entry"), *end = strchr(entry, ')');
+  int found = 0;
+  for (const char *at = entry; (at = strstr(at + 1, ".param")) != NULL && at < end;) found++;
+  return found < 8 ? found : 8;
+}
+
 FAKE int cuModuleLoadDataEx(module **made, const void *image, unsigned count, int *options, void **values) {
   BEGIN("cuModuleLoadDataEx");
   if (fake_get_current() == NULL) return INVALID_CONTEXT;
@@ -210,6 +218,7 @@ FAKE int cuModuleLoadDataEx(module **made, const void *image, unsigned count, in
   found->context = fake_get_current();
   found->id = found->context->id;
   found->is_loaded = 1;
+  found->parameters = is_cubin ? 2 : parameters_of(image);
   if (!is_cubin) sscanf(strstr(image, ".target "), ".target %15s", last_target);
   pthread_mutex_unlock(&lock);
   *made = found;
@@ -278,8 +287,7 @@ FAKE int cuLaunchKernel(function *of, unsigned gx, unsigned gy, unsigned gz, uns
   memcpy(added->grid, numbers, sizeof added->grid);
   memcpy(added->block, numbers + 3, sizeof added->block);
   added->shared_bytes = shared_bytes;
-  memcpy(&added->pointers[0], parameters[0], 8);
-  memcpy(&added->pointers[1], parameters[1], 8);
+  for (int p = 0; p < of->of->parameters; p++) memcpy(&added->pointers[p], parameters[p], 8);
   return SUCCESS;
 }
 

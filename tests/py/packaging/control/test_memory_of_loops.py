@@ -49,8 +49,12 @@ def test_steps_compute_what_the_program_does(block: int) -> None:
         except Exception as error:
             raise AssertionError(f"seed {seed}") from error
         ran += 1
+        together: dict[int, int] = {}
         for result, argument in steps.in_place:
             check(flow, steps, {result: argument})
+            if result not in together and argument not in together.values():
+                together[result] = argument
+        check(flow, steps, together)
     assert ran > SEEDS // 16
 
 
