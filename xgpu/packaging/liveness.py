@@ -126,13 +126,15 @@ class _Spans:
         return set(last)
 
     def _step(self, node: Run | Move, time: int, last: dict[int, int]) -> None:
-        is_run = isinstance(node, Run)
-        targets = node.outputs if is_run else tuple(target for target, _ in node.pairs)
+        if isinstance(node, Run):
+            # A kernel still reads while it writes.
+            targets, sources, read = node.outputs, node.inputs, time + 1
+        else:
+            targets, sources, read = tuple(t for t, _ in node.pairs), tuple(s for _, s in node.pairs), time
         for target in targets:
             self.add(target, time + 1, max(last.pop(target, 0), time + 1))
-        # A kernel still reads while it writes.
-        for source in node.inputs if is_run else [source for _, source in node.pairs]:
-            last.setdefault(source, time + is_run)
+        for source in sources:
+            last.setdefault(source, read)
 
     def _inside(self, node: Loop | Choice, after: set[int]) -> set[int]:
         """Note when variables are live inside a node, and return which are before it."""

@@ -63,9 +63,8 @@ class _Planner:
         self._results = {first + each: position for each, (position, _) in enumerate(numbers)}
         self._last = Move(tuple((first + each, number) for each, (_, number) in enumerate(numbers)))
         values = (*flow.values, *(flow.values[number] for _, number in numbers))
-        nodes, _ = needed((*flow.nodes, self._last), self._results.keys())
-        if numbers:
-            self._last = nodes[-1]
+        nodes, _ = needed(flow.nodes, {number for _, number in numbers})
+        nodes = (*nodes, self._last) if numbers else nodes
         self._flow = replace(flow, values=values, nodes=nodes)
         self._times: Lifetimes = lifetimes(self._flow, self._results)
         self._homes = make_homes(self._flow, self._times, self._results)

@@ -128,10 +128,9 @@ def _step(signature: Signature, step: Step) -> dict[str, Any]:
             return {"zero": place(step.target), "bytes": step.bytes}
         case SwapStep():
             return {"swap": [step.first, step.second]}
-        case LoopStep(condition=None):
-            return {"repeat": step.trips, "steps": inside[0]}
-        case LoopStep(condition=condition):
-            return {"while": place(condition), "steps": inside[0]}
+        case LoopStep():
+            how = {"repeat": step.trips} if step.condition is None else {"while": place(step.condition)}
+            return {**how, "steps": inside[0]}
         case ChoiceStep():
             return {"if" if step.is_truth else "case": place(step.index), "branches": inside}
 
