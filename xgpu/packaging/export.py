@@ -41,6 +41,7 @@ class Exported:
                 + ("" if has_code else "; some as PTX alone: ptxas was not found, or is too old"),
                 f"  scratch: {max(signature.scratch_bytes for signature in package.signatures):,} bytes",
                 f"  host library: {host}",
+                *(["  waits: a call reads values to go on, and cannot be captured"] if package.waits else []),
                 *(f"  slow: {each}: computed without tensor cores" for each in self.slow),
                 *(["checked, at level 'emitted':", *map(str, self.checks)] if self.checks else []),
             )

@@ -12,7 +12,7 @@ import pytest
 from jax import lax
 
 import xgpu
-from tests.py.packaging.packages import Library, aligned, exported, placed
+from tests.py.packaging.packages import STRICT, Library, aligned, do_run, exported, placed, tool
 from xgpu.errors import Unsupported
 from xgpu.packaging.model import ChoiceStep, CopyStep, LaunchStep, LoopStep, Package, Step, SwapStep, all_steps
 
@@ -289,6 +289,59 @@ def test_what_is_refused_in_a_loop_is_named(tmp_path: Path) -> None:
     with pytest.raises(Unsupported) as refused:
         exported(convolving, "f32[1,64,32,32]", "f32[64,64,3,3]", to=tmp_path)
     assert "stablehlo.convolution" in str(refused.value) and "stablehlo.case" not in str(refused.value)
+
+
+MAIN_CPP = """
+#include <cstdlib>
+#include <iostream>
+#include <vector>
+#include "xgpu/newton.hpp"
+namespace newton = xgpu::newton;
+static void *allocate(std::size_t bytes) { return std::aligned_alloc(128, (bytes + 127) / 128 * 128); }
+int main() {
+  const auto extents = newton::get_extents();
+  newton::memory scratch(extents.scratch_bytes, allocate, std::free);
+  std::vector<float> a(extents.a, 2), x(extents.x, 1), root(extents.result_0), error(extents.result_1);
+  std::vector<std::int32_t> count(extents.result_2);
+  newton::run(a, x, root, error, count, scratch);
+  std::cout << root[0] << ' ' << count[0] << '\\n';
+}
+"""
+MAIN_RS = """
+fn main() {
+    let extents = xgpu_newton::extents().unwrap();
+    let (a, x) = (vec![2.0; extents.a], vec![1.0; extents.x]);
+    let (mut root, mut error, mut count) = (vec![0.0; extents.result_0], vec![0.0; 1], vec![0; 1]);
+    xgpu_newton::run_on_host(&a, &x, &mut root, &mut error, &mut count).unwrap();
+    println!("{:.5} {}", root[0], count[0]);
+    assert_eq!(xgpu_newton::Status::CannotCapture as u32, 14);
+}
+"""
+
+
+def test_cpp_and_rust(tmp_path: Path) -> None:
+    function, given = PROGRAMS["newton"]
+    folder = tmp_path / "newton"
+    exported(function, *specs_of(given[0]), to=folder, name="newton")
+    root, _, count = newton(jnp.full((64, 64), 2.0), jnp.ones((64, 64)))
+    expected = f"{root[0, 0]:.5f} {count}\n"
+    (tmp_path / "main.cpp").write_text(MAIN_CPP)
+    include = f"-I{folder / 'include'}"
+    do_run(
+        tool("gcc"), *STRICT, include, "-DNEWTON_HOST", "-c", folder / "src" / "newton.c", "-o", tmp_path / "newton.o"
+    )
+    objects = tmp_path / "newton.o", *(folder / "src").glob("*.o")
+    do_run(tool("g++"), "-std=c++17", *STRICT, include, tmp_path / "main.cpp", *objects, "-lm", "-o", tmp_path / "main")
+    assert do_run(tmp_path / "main") == expected
+
+    crate = tmp_path / "app"
+    (crate / "src").mkdir(parents=True)
+    (crate / "src" / "main.rs").write_text(MAIN_RS)
+    dependency = f'xgpu_newton = {{ path = "{folder}", features = ["host"] }}'
+    manifest = '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n\n[workspace]\n\n[dependencies]\n'
+    (crate / "Cargo.toml").write_text(f"{manifest}{dependency}\n")
+    target = {"CARGO_TARGET_DIR": str(tmp_path / "target")}
+    assert do_run(tool("cargo"), "run", "--offline", "--quiet", cwd=crate, **target) == expected
 
 
 def test_a_plan_that_was_made_for_xla_is_refused(tmp_path: Path) -> None:
