@@ -21,7 +21,7 @@ def pairs_in_place(
             target = _first(step.target, slots)
             later = {place for each in all_steps([*steps[number + 1 :], *last]) for place in places_of(each)}
             results = [each for each in (target, *groups.get(target, ())) if each.base is Base.RESULT]
-            if target not in used and step.source not in later and results and results[0] not in used:
+            if results and results[0] not in used and step.source not in later:
                 yield results[0].number, step.source.number
         # After a swap the memory of both slots counts as used, whichever has it.
         used |= {_first(place, slots) for each in all_steps([step]) for place in places_of(each)}
