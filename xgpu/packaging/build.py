@@ -28,6 +28,7 @@ from xgpu.packaging.model import (
 )
 from xgpu.packaging.names import identifier, identifiers, package_name
 from xgpu.packaging.program import flow_of
+from xgpu.packaging.slots import exchanged
 from xgpu.packaging.steps import Steps, make_steps
 from xgpu.target.host.context import SHARED
 from xgpu.target.host.kernel_source import HostSource
@@ -172,11 +173,11 @@ def _signature(
 
 
 def _needed_alignments(steps: Steps, kernels: Sequence[GpuKernel]) -> Iterator[tuple[Base, int, int]]:
+    groups = exchanged(steps.steps, steps.slots)
     for step in all_steps(steps.steps):
         if isinstance(step, LaunchStep):
             for place, alignment in zip(step.places, kernels[step.kernel].alignments, strict=True):
-                # A slot may point to any memory that one points to at first.
-                for each in steps.slots if place.base is Base.SLOT else (place,):
+                for each in groups[steps.slots[place.number]] if place.base is Base.SLOT else (place,):
                     yield each.base, each.number, alignment
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from xgpu.packaging.model import Base, CopyStep, Step, StepMemory, SwapStep, all_steps, places_of
+from xgpu.packaging.model import Base, CopyStep, Step, StepMemory, all_steps, places_of
+from xgpu.packaging.slots import exchanged
 
 
 def pairs_in_place(
@@ -14,7 +15,7 @@ def pairs_in_place(
     ``last`` steps, which come after ``steps`` and are only looked at for that. ``slots`` is what each slot points to at
     first.
     """
-    groups = _groups(steps, slots)
+    groups = exchanged(steps, slots)
     used = set[StepMemory]()
     for number, step in enumerate(steps):
         if isinstance(step, CopyStep) and step.source.base is Base.ARGUMENT:
@@ -30,15 +31,3 @@ def pairs_in_place(
 def _first(place: StepMemory, slots: Sequence[StepMemory]) -> StepMemory:
     """Return the memory of a place before any slot has changed hands."""
     return slots[place.number] if place.base is Base.SLOT else place
-
-
-def _groups(steps: Sequence[Step], slots: Sequence[StepMemory]) -> dict[StepMemory, list[StepMemory]]:
-    """Return, for the memory of each slot, all that it may be exchanged for."""
-    groups = {memory: [memory] for memory in slots}
-    for step in all_steps(steps):
-        if isinstance(step, SwapStep):
-            one, other = groups[slots[step.first]], groups[slots[step.second]]
-            if one is not other:
-                one += other
-                groups.update(dict.fromkeys(other, one))
-    return groups

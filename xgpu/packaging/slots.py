@@ -1,8 +1,8 @@
-"""Where memory that changes hands is at the end of a program, as far as that is known before it runs."""
+"""Memory that changes hands: what for what, and where it is at the end as far as that is known before."""
 
 from collections.abc import Sequence
 
-from xgpu.packaging.model import ChoiceStep, LoopStep, Step, SwapStep
+from xgpu.packaging.model import ChoiceStep, LoopStep, Step, StepMemory, SwapStep, all_steps
 
 type Order = tuple[int, ...]
 """For each slot the one whose first memory it has."""
@@ -55,3 +55,15 @@ def _power(order: Order, times: int) -> Order:
             result = _composed(result, square)
         square, times = _composed(square, square), times >> 1
     return result
+
+
+def exchanged(steps: Sequence[Step], slots: Sequence[StepMemory]) -> dict[StepMemory, list[StepMemory]]:
+    """Return, for the first memory of each slot, all that it may be exchanged for, itself included."""
+    groups = {memory: [memory] for memory in slots}
+    for step in all_steps(steps):
+        if isinstance(step, SwapStep):
+            one, other = groups[slots[step.first]], groups[slots[step.second]]
+            if one is not other:
+                one += other
+                groups.update(dict.fromkeys(other, one))
+    return groups

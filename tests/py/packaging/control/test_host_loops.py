@@ -233,6 +233,9 @@ def test_what_is_known_is_not_asked(tmp_path: Path) -> None:
     assert package.waits
     text = (tmp_path / "newton" / "include" / "xgpu" / "newton.h").read_text()
     assert "only to run waits for the GPU" in text and "it cannot be captured" in text
+    assert "waits for values that say how it goes on" in (tmp_path / "newton" / "rust" / "lib.rs").read_text()
+    # What only a copy reaches has the alignment of its type; what a kernel reaches by way of a slot has the kernel's.
+    assert [array.alignment for array in package_of("turned").signatures[0].results] == [16, 4]
     # One launch an iteration: the condition comes from the kernel that makes what it is computed from.
     (turn,) = (step for step in steps_of(package) if isinstance(step, LoopStep))
     assert turn.trips is None and sum(isinstance(step, LaunchStep) for step in turn.body) == 1
