@@ -34,11 +34,15 @@ class Move:
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """The nodes of ``body``, ``trips`` times, or for as long as the variable ``condition`` is true before."""
+    """The nodes of ``body``: ``trips`` times, or for as long as the variable ``condition`` is true before.
+
+    If neither is known, as often as the variable ``count`` says when the loop begins, an s64.
+    """
 
     body: "tuple[Node, ...]"
     trips: int | None
     condition: int | None
+    count: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,7 @@ def needed(nodes: Sequence[Node], live: Set[int]) -> tuple[tuple[Node, ...], set
             before |= set(node.inputs)
         elif isinstance(node, Loop):
             body, before = _needed_of_loop(node, before)
+            before |= _read_once(node)
             node = replace(node, body=body)
         else:
             done = [needed(branch, before) for branch in node.branches]
@@ -51,6 +52,11 @@ def _needed_of_loop(loop: Loop, after: Set[int]) -> tuple[tuple[Node, ...], set[
         if before <= head:
             return body, head
         head |= before
+
+
+def _read_once(loop: Loop) -> set[int]:
+    """Return what the host reads when a loop begins, and then no more."""
+    return set() if loop.count is None else {loop.count}
 
 
 @dataclass(frozen=True)
@@ -143,4 +149,4 @@ class _Spans:
             return {node.index}.union(*branches)
         _, head = _needed_of_loop(node, after)
         self.walk(node.body, head, self.ends[node])
-        return head
+        return head | _read_once(node)

@@ -98,11 +98,15 @@ class SwapStep:
 
 @dataclass(frozen=True)
 class LoopStep:
-    """Steps that run ``trips`` times, or for as long as the byte at ``condition`` is not 0, which the host reads."""
+    """Steps that run ``trips`` times, or for as long as the byte at ``condition`` is not 0, which the host reads.
+
+    If neither is known, as often as the s64 at ``count`` says, which the host reads once.
+    """
 
     body: "tuple[Step, ...]"
     trips: int | None
     condition: StepMemory | None
+    count: StepMemory | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,7 @@ def places_of(step: Step) -> tuple[StepMemory, ...]:
     if isinstance(step, SwapStep):
         return StepMemory(Base.SLOT, step.first), StepMemory(Base.SLOT, step.second)
     if isinstance(step, LoopStep):
-        return () if step.condition is None else (step.condition,)
+        return tuple(each for each in (step.condition, step.count) if each is not None)
     return (step.index,) if isinstance(step, ChoiceStep) else (step.target,)
 
 

@@ -15,7 +15,7 @@ from xgpu.fusion.fallback import BARRIER, fallback_reason
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled
 from xgpu.packaging.flow import Choice, Flow, Loop, Move, Node, launched
-from xgpu.structure import body_of, is_argument, terminator_of
+from xgpu.structure import body_of, is_argument, producer, terminator_of
 
 _CALL, _LOOP = "func.call", "stablehlo.while"
 _ENDS = ("func.return", "stablehlo.return")
@@ -135,10 +135,16 @@ class _Reader:
         inside = list(self.read(body))
         inside.append(Move(tuple((state, self.numbers[end]) for state, _, end in changing)))
         trips = ir.IntegerAttr(op.attributes[TRIPS]).value if TRIPS in op.attributes else None
-        (goes_on,) = terminator_of(condition).operands
-        assert trips is not None or is_argument(goes_on)
         yield Move(tuple((state, start) for state, start, _ in changing))
-        yield Loop(tuple(inside), trips, None if trips is not None else self.numbers[goes_on])
+        (goes_on,) = terminator_of(condition).operands
+        if trips is not None:
+            yield Loop(tuple(inside), trips, None)
+        elif is_argument(goes_on):
+            yield Loop(tuple(inside), None, self.numbers[goes_on])
+        else:
+            # The host's counter is compared with what it counts to, which the loop does not change.
+            _, count = producer(goes_on).operands
+            yield Loop(tuple(inside), None, None, self.numbers[count])
 
     def _read_choice(self, op: ir.Operation) -> Iterator[Node]:
         """Yield a choice, each of whose branches ends with the move of its results."""

@@ -140,7 +140,8 @@ class _Planner:
                 yield from self._launch(node)
             elif isinstance(node, Loop):
                 condition = None if node.condition is None else self._place(node.condition)
-                yield LoopStep(tuple(self._steps(node.body)), node.trips, condition)
+                count = None if node.count is None else self._place(node.count)
+                yield LoopStep(tuple(self._steps(node.body)), node.trips, condition, count)
             elif isinstance(node, Choice):
                 branches = tuple(tuple(self._steps(branch)) for branch in node.branches)
                 yield ChoiceStep(branches, self._place(node.index), node.is_truth)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
-from xgpu.fusion.loops.counters import counters_of, trip_count
+from xgpu.fusion.loops.counters import counters_of, trip_count, trips_at_entry
 from xgpu.fusion.loops.rotation import is_rotated, rotated
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.structure import replace_op
@@ -15,8 +15,9 @@ class RotateLoops(OperationRewrite):
     """Makes the conditions of loops a part of their state, for a host that computes nothing.
 
     The condition is computed before the loop, and from the next state at the end of the body, by kernels that also
-    compute other things there. The host reads it. Loops whose number of iterations is known stay, as a host counts
-    them. Only for ``runs=host``. Needs: constants in the blocks that use them, which tell what is known.
+    compute other things there. The host reads it. Loops whose number of iterations is known, now or when they begin,
+    stay, as a host counts them. Only for ``runs=host``. Needs: constants in the blocks that use them, which tell what
+    is known.
 
     ```mlir
     %r = stablehlo.while(%x = %start) : tensor<f32>
@@ -39,5 +40,7 @@ class RotateLoops(OperationRewrite):
 
     def rewrite(self, op: ir.Operation) -> None:
         """Rotate a loop unless it is counted."""
-        if self.runs == "host" and not is_rotated(op) and trip_count(op, counters_of(op)) is None:
+        if self.runs != "host" or is_rotated(op) or trips_at_entry(op) is not None:
+            return
+        if trip_count(op, counters_of(op)) is None:
             replace_op(op, list(rotated(op).results)[:-1])

@@ -31,7 +31,8 @@ static int work_count;
 static int captures;
 static int refuses_cubins, refuses_ptx;
 static char last_target[16];
-static __thread int values[64], value_count, pending;
+static __thread int values[64], value_count;
+static __thread long long pending;
 static __thread const int *next_value;
 static __thread void *pending_into;
 static __thread size_t pending_bytes;
@@ -317,7 +318,7 @@ FAKE int cuMemcpyDtoHAsync_v2(void *into, unsigned long long from, size_t bytes,
   fake_work *added = add_work("read", stream);
   added->pointers[0] = from;
   added->bytes = bytes;
-  if (value_count == 0 || bytes > sizeof values[0]) return INVALID_VALUE;
+  if (value_count == 0 || bytes > sizeof pending) return INVALID_VALUE;
   /* The value is there once somebody has waited for it. */
   pending_into = into;
   pending_bytes = bytes;

@@ -56,8 +56,10 @@ class _Runner:
             self._values = before
 
     def _run_loop(self, loop: Loop) -> None:
-        trip = 0
-        while self._truth(loop.condition) if loop.condition is not None else trip < (loop.trips or 0):
+        trip, trips = 0, loop.trips or 0
+        if loop.count is not None:
+            trips = int(self._values[loop.count].reshape(())[()])
+        while self._truth(loop.condition) if loop.condition is not None else trip < trips:
             if trip == MOST_TRIPS:
                 self.is_cut = True
                 return

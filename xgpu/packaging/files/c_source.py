@@ -158,7 +158,7 @@ def _rows(steps: Sequence[Step], places: list[StepMemory]) -> Iterator[str]:
 
 def _what(step: Step) -> str:
     if isinstance(step, LoopStep):
-        return "WHILE" if step.trips is None else "REPEAT"
+        return "REPEAT" if step.condition is None else "WHILE"
     return {LaunchStep: "LAUNCH", CopyStep: "COPY", ZeroStep: "ZERO", SwapStep: "SWAP", ChoiceStep: "CHOOSE"}[
         type(step)
     ]

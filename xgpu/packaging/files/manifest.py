@@ -129,8 +129,9 @@ def _step(signature: Signature, step: Step) -> dict[str, Any]:
         case SwapStep():
             return {"swap": [step.first, step.second]}
         case LoopStep():
-            how = {"repeat": step.trips} if step.condition is None else {"while": place(step.condition)}
-            return {**how, "steps": inside[0]}
+            if step.condition is not None:
+                return {"while": place(step.condition), "steps": inside[0]}
+            return {"repeat": step.trips if step.count is None else place(step.count), "steps": inside[0]}
         case ChoiceStep():
             return {"if" if step.is_truth else "case": place(step.index), "branches": inside}
 

@@ -126,7 +126,10 @@ class Maker:
         is_counted = self._random.random() < 0.5
         trips = self._random.randint(1, 5) if is_counted else None
         nodes.append(Move(tuple(zip(state, starts, strict=True))))
-        nodes.append(Loop(tuple(body), trips, None if is_counted else self._random.choice(state)))
+        condition = None if is_counted else self._random.choice(state)
+        # A count is read where the loop begins, from any value of before.
+        count = None if is_counted or self._random.random() < 0.7 else self._random.choice(known)
+        nodes.append(Loop(tuple(body), trips, condition if count is None else None, count))
         known += state
 
     def _choice(self, nodes: list[Node], known: list[int], depth: int) -> None:
@@ -169,7 +172,8 @@ def run_values(nodes: Sequence[Node], values: dict[int, bytes]) -> None:
 def run_loop(loop: Loop, values: dict[int, bytes]) -> None:
     """Run a loop on values."""
     condition = -1 if loop.condition is None else loop.condition
-    repeated(loop.trips, lambda: values[condition], lambda: run_values(loop.body, values))
+    trips = loop.trips if loop.count is None else values[loop.count][0]
+    repeated(trips, lambda: values[condition], lambda: run_values(loop.body, values))
 
 
 def repeated(trips: int | None, condition: Callable[[], bytes], run: Callable[[], None]) -> None:
@@ -208,7 +212,8 @@ class Machine:
                     self._slots[step.first], self._slots[step.second] = other, one
                 case LoopStep():
                     at, body = step.condition, step.body
-                    repeated(step.trips, lambda at=at: self._read(at, 1), lambda body=body: self._run(body))
+                    trips = step.trips if step.count is None else self._read(step.count, 1)[0]
+                    repeated(trips, lambda at=at: self._read(at, 1), lambda body=body: self._run(body))
                 case ChoiceStep():
                     index = self._read(step.index, 1 if step.is_truth else 4)
                     self._run(step.branches[chosen(len(step.branches), step.is_truth, index)])

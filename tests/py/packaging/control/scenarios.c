@@ -8,6 +8,7 @@
 
 #include "fake_cuda.h"
 #include "xgpu/counted.h"
+#include "xgpu/given.h"
 #include "xgpu/looped.h"
 
 #define REQUIRE(condition)                                                                          \
@@ -75,6 +76,22 @@ static void counted_under_capture(void) {
   REQUIRE(counted_prepare(captured) == COUNTED_OK);
   fake_capture(captured, 1);
   REQUIRE(run_counted(captured) == COUNTED_OK && count(NULL) == 9);
+}
+
+/* How often a loop runs is read once, where it begins. */
+static void counted_by_a_value(void) {
+  static const int turns[] = {0, 1, 7, -1};
+  CUstream stream = fake_make_stream(fake_make_context(90));
+  given_extents extents;
+  REQUIRE(given_get_extents(&extents) == GIVEN_OK);
+  for (int n = 0; n < COUNT(turns); n++) {
+    fake_clear_work();
+    fake_will_read(&turns[n], 1);
+    REQUIRE(given_run(at(1), at(2), at(4), at(5), extents.scratch_bytes, stream) == GIVEN_OK && fake_unread() == 0);
+    REQUIRE(count("read") == 1 && count(NULL) == 1 + (turns[n] > 0 ? turns[n] : 0));
+  }
+  fake_capture(stream, 1);
+  REQUIRE(given_run(at(1), at(2), at(4), at(5), extents.scratch_bytes, stream) == GIVEN_CANNOT_CAPTURE);
 }
 
 static void values_decide(void) {
@@ -164,7 +181,8 @@ static void threads(void) {
 
 int main(int argument_count, char **arguments) {
   static const struct { const char *name; void (*run)(void); } scenarios[] = {
-      {"counted", counted}, {"counted_under_capture", counted_under_capture}, {"values_decide", values_decide},
+      {"counted", counted}, {"counted_under_capture", counted_under_capture},
+      {"counted_by_a_value", counted_by_a_value}, {"values_decide", values_decide},
       {"capture", capture}, {"failures", failures}, {"threads", threads}};
   for (int n = 0; n < COUNT(scenarios); n++) {
     if (argument_count < 2 || strcmp(arguments[1], scenarios[n].name) != 0) continue;

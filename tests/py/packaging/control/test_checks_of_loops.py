@@ -87,6 +87,11 @@ def test_a_branch_that_is_not_chosen_runs_once_in_a_loop() -> None:
     assert found == [("less", (4,)), ("more", (4,)), ("more", (5,)), ("more", (6,))]
 
 
+def test_a_loop_runs_as_often_as_a_value_says() -> None:
+    loop = Loop((run(more, 1, 2), Move(((1, 2),))), None, None, 0)
+    assert [kernel for kernel, _ in ran(3, Move(((1, 0),)), loop)[0]] == ["more"] * 3
+
+
 @pytest.mark.parametrize("trips", [None, MOST_TRIPS + 1])
 def test_long_loops_are_cut(trips: int | None) -> None:
     loop = Loop((run(more, 1, 2), Move(((1, 2),))), trips, 1 if trips is None else None)

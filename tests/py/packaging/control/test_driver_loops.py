@@ -10,7 +10,7 @@ from jax import lax
 from tests.py.packaging.packages import STRICT, do_run, exported, tool
 
 HERE = Path(__file__).parent
-SCENARIOS = "counted", "counted_under_capture", "values_decide", "capture", "failures", "threads"
+SCENARIOS = "counted", "counted_under_capture", "counted_by_a_value", "values_decide", "capture", "failures", "threads"
 
 
 def looped(x: jax.Array, i: jax.Array, w: jax.Array) -> jax.Array:
@@ -25,16 +25,24 @@ def counted(x: jax.Array, b: jax.Array) -> jax.Array:
     return lax.fori_loop(0, 9, lambda _, x: jnp.roll(x, 1, 0) * 0.5 + b, x)
 
 
+def given(n: jax.Array, x: jax.Array) -> jax.Array:
+    """As many steps as an argument says."""
+    return lax.fori_loop(0, n, lambda _, x: jnp.roll(x, 1, 0) * 0.5, x)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The packages, a program that calls them, and a driver."""
     gcc, built = tool("gcc"), tmp_path_factory.mktemp("driver")
     exported(looped, "f32[64,64]", "s32[]", "f32[64,64]", to=built / "looped", host=False)
     exported(counted, "f32[64,64]", "f32[64,64]", to=built / "counted", host=False)
+    exported(given, "s32[]", "f32[64,64]", to=built / "given", host=False)
     shared = "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-DNEW"
     do_run(gcc, *STRICT, *shared, HERE.parent / "fake_cuda.c", "-o", built / "libcuda.so.1", "-lpthread")
     packages = [
-        word for name in ("looped", "counted") for word in (f"-I{built / name / 'include'}", source(built, name))
+        word
+        for name in ("looped", "counted", "given")
+        for word in (f"-I{built / name / 'include'}", source(built, name))
     ]
     scenarios = *packages, f"-I{HERE.parent}", HERE / "scenarios.c", "-L", built, "-l:libcuda.so.1", "-ldl", "-lpthread"
     do_run(gcc, "-std=c99", "-O2", *STRICT, *scenarios, "-o", built / "scenarios")

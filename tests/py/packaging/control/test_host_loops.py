@@ -150,6 +150,26 @@ def solved(a: jax.Array, x: jax.Array) -> jax.Array:
     return jax.vmap(one)(a, x)
 
 
+def counted_by_values(n: jax.Array, m: jax.Array, x: jax.Array) -> Any:
+    """Loops of which it is known how often they run when they begin: up, down, and one inside the other."""
+    up = lax.fori_loop(m, n, lambda i, x: jnp.cumsum(x) * 0.1 + i, x)
+    down = lax.while_loop(lambda s: n < s[0], lambda s: (s[0] - 1, jnp.cumsum(s[1]) * 0.1), (m, x))
+    inside = lax.fori_loop(0, 3, lambda i, x: lax.fori_loop(i, m, lambda _, y: jnp.cumsum(y) * 0.1 + 1, x), x)
+    return up, *down, inside
+
+
+def small_counters(n: jax.Array, x: jax.Array) -> jax.Array:
+    """A counter whose whole range it goes through, without a sign."""
+    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + jnp.uint8(1), s[1][::-1] * 0.9), (jnp.uint8(0), x))[1]
+
+
+def no_simple_bounds(n: jax.Array, x: jax.Array) -> Any:
+    """What looks like a counted loop, and is none: steps of two, and a bound that changes."""
+    two = lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 2, jnp.cumsum(s[1]) * 0.1), (0, x))
+    near = lax.while_loop(lambda s: s[0] < s[1], lambda s: (s[0] + 1, s[1] - 1, jnp.cumsum(s[2]) * 0.1), (0, n, x))
+    return *two, *near
+
+
 F = np.float32
 R = np.random.default_rng(0)
 PROGRAMS: dict[str, tuple[Callable[..., Any], list[list[Any]]]] = {
@@ -167,6 +187,12 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[list[Any]]]] = {
     "stepped": (stepped, [[R.random(100, F) / 100]]),
     "packed": (packed, [[np.arange(-3, 4).astype(jnp.int4), np.int32(n)] for n in (0, 3)]),
     "empty_states": (empty_states, [[R.random(100, F)]]),
+    "counted_by_values": (
+        counted_by_values,
+        [[np.int32(n), np.int32(m), R.random(100, F)] for n, m in ((0, 0), (5, 2), (2, 5), (-3, 1), (-7, -9))],
+    ),
+    "small_counters": (small_counters, [[np.uint8(n), R.random(100, F)] for n in (0, 1, 200, 255)]),
+    "no_simple_bounds": (no_simple_bounds, [[np.int32(n), R.random(100, F)] for n in (-1, 0, 1, 6, 7)]),
     "solved": (solved, [[R.random(33, F) + 1, R.random(33, F) + 1]]),
 }
 
@@ -239,6 +265,18 @@ def test_what_is_known_is_not_asked(tmp_path: Path) -> None:
     # One launch an iteration: the condition comes from the kernel that makes what it is computed from.
     (turn,) = (step for step in steps_of(package) if isinstance(step, LoopStep))
     assert turn.trips is None and sum(isinstance(step, LaunchStep) for step in turn.body) == 1
+
+
+def test_what_is_known_when_a_loop_begins_is_asked_once(tmp_path: Path) -> None:
+    function, given = PROGRAMS["counted_by_values"]
+    package = exported(function, *specs_of(given[0]), to=tmp_path / "counted", name="counted", host=False)
+    loops = [step for step in steps_of(package) if isinstance(step, LoopStep)]
+    assert package.waits and all(loop.condition is None for loop in loops)
+    assert [loop.trips for loop in loops].count(None) == 3
+    function, given = PROGRAMS["no_simple_bounds"]
+    package = exported(function, *specs_of(given[0]), to=tmp_path / "others", name="others", host=False)
+    loops = [step for step in steps_of(package) if isinstance(step, LoopStep)]
+    assert len(loops) == 2 and all(loop.condition is not None for loop in loops)
 
 
 def test_the_manifest_lists_loops_and_branches(tmp_path: Path) -> None:

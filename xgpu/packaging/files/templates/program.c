@@ -24,8 +24,9 @@ typedef struct place {
 
 /* LAUNCH: a kernel on places. COPY: from the first place to the second one. ZERO: zeros for a place. SWAP: two slots
  * exchange what they point to. The steps of which there are `inside` come right after their own: REPEAT runs them
- * `amount` times, WHILE as long as the byte at its place is not 0. Those of CHOOSE are BRANCHes, with steps of their own:
- * it runs the one whose number is the int32_t at its place, or the last one; of a byte, the first one for all but 0. */
+ * `amount` times, or as often as the int64_t at its place says, and WHILE as long as the byte at its place is not 0.
+ * Those of CHOOSE are BRANCHes, with steps of their own: it runs the one whose number is the int32_t at its place, or the
+ * last one; of a byte, the first one for all but 0. */
 enum what { LAUNCH, COPY, ZERO, SWAP, REPEAT, WHILE, CHOOSE, BRANCH };
 typedef struct step {
   enum what what;
@@ -207,11 +208,14 @@ static @P@_status add_steps(call *c, unsigned first, unsigned end);
 /* Runs the steps inside a loop again and again. */
 static @P@_status add_loop(call *c, unsigned number) {
   const step *loop = &c->of->steps[number];
+  const place *read = &c->of->places[loop->first_place];
   @P@_status status = @U@_OK;
-  for (size_t turn = 0; status == @U@_OK && (loop->what == WHILE || turn < loop->amount); turn++) {
+  int64_t turns = (int64_t)loop->amount;
+  if (loop->what == REPEAT && loop->places > 0) status = machine_read(c->s, &turns, address(c, read), sizeof turns);
+  for (int64_t turn = 0; status == @U@_OK && (loop->what == WHILE || turn < turns); turn++) {
     if (loop->what == WHILE) {
       uint8_t goes_on = 0;
-      status = machine_read(c->s, &goes_on, address(c, &c->of->places[loop->first_place]), sizeof goes_on);
+      status = machine_read(c->s, &goes_on, address(c, read), sizeof goes_on);
       if (status != @U@_OK || !goes_on) break;
     }
     status = add_steps(c, number + 1, number + 1 + loop->inside);

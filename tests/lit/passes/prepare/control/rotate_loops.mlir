@@ -110,3 +110,33 @@ func.func @main(%start: tensor<f32>, %limit: tensor<f32>) -> tensor<f32> {
   }
   return %r : tensor<f32>
 }
+
+// -----
+
+// Nor is one rotated of which it is known how often it runs when it begins.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<f32>, %arg1: tensor<i32>, %arg2: tensor<i32>) -> tensor<f32>
+// CHECK-NEXT:    %[[A:.*]]:2 = stablehlo.while(%iterArg = %arg1, %iterArg_0 = %arg0) : tensor<i32>, tensor<f32>
+// CHECK-NEXT:    cond {
+// CHECK-NEXT:      %[[B:.*]] = stablehlo.compare LT, %iterArg, %arg2 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+// CHECK-NEXT:      stablehlo.return %[[B]] : tensor<i1>
+// CHECK-NEXT:    } do {
+// CHECK-NEXT:      %[[C:.*]] = stablehlo.constant dense<1> : tensor<i32>
+// CHECK-NEXT:      %[[D:.*]] = stablehlo.add %iterArg, %[[C]] : tensor<i32>
+// CHECK-NEXT:      %[[E:.*]] = stablehlo.add %iterArg_0, %iterArg_0 : tensor<f32>
+// CHECK-NEXT:      stablehlo.return %[[D]], %[[E]] : tensor<i32>, tensor<f32>
+// CHECK-NEXT:    }
+// CHECK-NEXT:    return %[[A]]#1 : tensor<f32>
+func.func @main(%start: tensor<f32>, %first: tensor<i32>, %last: tensor<i32>) -> tensor<f32> {
+  %r:2 = stablehlo.while(%i = %first, %x = %start) : tensor<i32>, tensor<f32>
+  cond {
+    %p = stablehlo.compare LT, %i, %last : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    %y = stablehlo.add %x, %x : tensor<f32>
+    stablehlo.return %j, %y : tensor<i32>, tensor<f32>
+  }
+  return %r#1 : tensor<f32>
+}
