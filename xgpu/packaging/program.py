@@ -12,10 +12,12 @@ from xgpu.dtypes import dtype_of_element
 from xgpu.errors import Unsupported
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.fusion.fallback import BARRIER, fallback_reason
+from xgpu.fusion.loops.counters import unchanging
+from xgpu.fusion.loops.rotation import is_rotated
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled
 from xgpu.packaging.flow import Choice, Flow, Loop, Move, Node, launched
-from xgpu.structure import body_of, is_argument, producer, terminator_of
+from xgpu.structure import body_of, is_argument, is_result_of, producer, terminator_of
 
 _CALL, _LOOP = "func.call", "stablehlo.while"
 _ENDS = ("func.return", "stablehlo.return")
@@ -53,11 +55,25 @@ def _operations(block: ir.Block) -> Iterator[ir.Operation]:
 def _left(block: ir.Block) -> Iterator[ir.Operation]:
     """Yield the operations that neither kernels nor the host do, also in the blocks that the host runs."""
     for op in _operations(block):
-        if HOST in op.attributes:
+        if _is_run_by_host(op):
             for region in list(op.regions)[op.name == _LOOP :]:
                 yield from _left(region.blocks[0])
         elif not _is_free(op):
             yield op
+
+
+def _is_run_by_host(op: ir.Operation) -> bool:
+    """Whether the host runs a loop or branch: of a loop it knows the length, or reads it or the condition."""
+    if HOST not in op.attributes:
+        return False
+    if op.name != _LOOP or TRIPS in op.attributes or is_rotated(op):
+        return True
+    condition = body_of(op, 0)
+    (goes_on,) = terminator_of(condition).operands
+    if not is_result_of(goes_on, "stablehlo.compare"):
+        return False
+    count = producer(goes_on).operands[1]
+    return is_argument(count) and count.owner == condition and unchanging(count, op) != count
 
 
 def _is_free(op: ir.Operation) -> bool:

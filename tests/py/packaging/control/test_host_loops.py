@@ -391,6 +391,11 @@ def test_a_plan_that_was_made_for_xla_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Unsupported) as refused:
         exported(plan, to=tmp_path)
     assert "stablehlo.while" in str(refused.value) and "planned for XLA to run" in str(refused.value)
+    # Nor does a mark in the text make a host of it.
+    marked = plan.replace("tensor<64x64xf32>\n    cond", "tensor<64x64xf32> attributes {xgpu.host}\n    cond")
+    assert marked != plan
+    with pytest.raises(Unsupported, match="planned for XLA to run"):
+        exported(marked, to=tmp_path)
     with jax.enable_x64(True):
         planned = xgpu.compile(function, *specs_of(given[0]), options=xgpu.Options(products="all", control_flow="host"))
     package = exported(planned.ir("fusions"), to=tmp_path, name="planned")
