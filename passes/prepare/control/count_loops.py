@@ -65,8 +65,8 @@ def _counted(loop: ir.Operation, count: ir.Value, trips: int | None = None) -> i
     new = ir.Operation.create(loop.name, types, starts, attributes_of(loop) | known, regions=2)
     condition, body = (region.blocks.append(*types) for region in new.regions)
     with ir.InsertionPoint(condition):
-        direction = hlo.ComparisonDirectionAttr.get("LT")
-        hlo.return_([hlo.compare(*list(condition.arguments)[-2:], direction)])
+        *_, counter, end = condition.arguments
+        hlo.return_([hlo.compare(counter, end, hlo.ComparisonDirectionAttr.get("LT"))])
     with ir.InsertionPoint(body):
         *arguments, counter, end = body.arguments
         state = inline_block(body_of(loop, 1), arguments)
