@@ -8,7 +8,7 @@ from xgpu.errors import InvalidInput, checks_keywords, did_you_mean
 
 PRODUCTS = ("auto", "library", "kernels", "all")
 """The values of `Options.products`; the first is the default."""
-CONTROL_FLOW = ("xla", "host")
+CONTROL_FLOW = ("xla", "launches")
 """The values of `Options.control_flow`; the first is the default."""
 
 
@@ -29,10 +29,9 @@ class Options:
       Otherwise barriers are removed where kernels compute all else.
     - ``schedules`` fixes numbers of kernels' schedules, by the names of the fusion and of the number, which ``xgpu
       explain`` shows: ``{"relu_fusion_0": {"vector": 2}}``. The other numbers are chosen.
-
     - ``control_flow`` says what runs loops and branches that are no kernel themselves. ``"xla"``: XLA, which also
-      computes their conditions and what depends on scalars alone. ``"host"``: a host that launches kernels and does
-      nothing else, as packages do (`xgpu.passes.prepare.control`).
+      computes their conditions and what depends on scalars alone. ``"launches"``: a host that launches kernels and
+      computes nothing, as the code of packages does (`xgpu.passes.prepare.control`).
 
     Of matrix products:
 

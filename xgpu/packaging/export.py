@@ -75,7 +75,7 @@ def export(
     with the operations that need it, and `InvalidInput` for signatures that differ in more than sizes, and if ``to`` is
     a folder with other contents.
     """
-    chosen = replace(checked_options(options), products="all", control_flow="host")
+    chosen = replace(checked_options(options), products="all", control_flow="launches")
     devices = [device(target) for target in targets]
     if not devices or len(set(devices)) < len(devices):
         raise InvalidInput(f"targets: expected one or more names, each once, got {', '.join(targets) or 'none'}")

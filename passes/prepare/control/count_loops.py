@@ -19,7 +19,7 @@ class CountLoops(OperationRewrite):
 
     That is how often the body runs, known now (`xgpu.trips`) or when the loop begins. The program's counter is then
     needed only where the body computes from it. A loop that does not run at all is its operands. Loops that are one
-    kernel stay. Only for ``runs=host``. Needs: loops to be rotated, and those that are one kernel to be marked.
+    kernel stay. Only for ``runs=launches``. Needs: loops to be rotated, and those that are one kernel to be marked.
 
     ```mlir
     %r:2 = stablehlo.while(%i = %zero, %x = %start) : tensor<i32>, tensor<8xf32>
@@ -36,12 +36,12 @@ class CountLoops(OperationRewrite):
     NAME: ClassVar[str] = "count-loops"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(CONTROL_FLOW)
 
-    runs: Literal["xla", "host"] = "host"
+    runs: Literal["xla", "launches"] = "launches"
     """What runs loops and branches."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Mark a loop or branch; replace a loop by one that is counted, or rotated."""
-        if self.runs != "host" or RECURRENCE in op.attributes or HOST in op.attributes:
+        if self.runs != "launches" or RECURRENCE in op.attributes or HOST in op.attributes:
             return
         op.attributes[HOST] = ir.UnitAttr.get()
         if op.name != "stablehlo.while" or is_rotated(op):

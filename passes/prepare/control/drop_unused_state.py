@@ -26,7 +26,7 @@ class DropUnusedState(OperationRewrite):
     """Drops values of a loop's state that neither its condition, nor its results, nor other values follow from.
 
     Such are the counters of a program whose loops a host counts. Operations that only they need go with them. Only for
-    ``runs=host``, and loops that the host runs. Needs: loops to be counted.
+    ``runs=launches``, and loops that the host runs. Needs: loops to be counted.
 
     ```mlir
     %r:3 = stablehlo.while(%i = %zero, %x = %start, %n = %none) ... do { %j = stablehlo.add %i, %one ... }
@@ -40,7 +40,7 @@ class DropUnusedState(OperationRewrite):
     NAME: ClassVar[str] = "drop-unused-state"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.while",))
 
-    runs: Literal["xla", "host"] = "host"
+    runs: Literal["xla", "launches"] = "launches"
     """What runs loops."""
 
     def apply(self, module: ir.Module) -> None:
@@ -50,7 +50,7 @@ class DropUnusedState(OperationRewrite):
 
     def rewrite(self, op: ir.Operation) -> None:
         """Drop what a loop does not need."""
-        if self.runs != "host" or HOST not in op.attributes:
+        if self.runs != "launches" or HOST not in op.attributes:
             return
         kept = _needed_state(op)
         if len(kept) < len(op.operands):

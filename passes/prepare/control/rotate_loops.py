@@ -16,7 +16,7 @@ class RotateLoops(OperationRewrite):
 
     The condition is computed before the loop, and from the next state at the end of the body, by kernels that also
     compute other things there. The host reads it. Loops whose number of iterations is known, now or when they begin,
-    stay, as a host counts them. Only for ``runs=host``. Needs: constants in the blocks that use them, which tell what
+    stay, as a host counts them. Only for ``runs=launches``. Needs: constants in the blocks that use them, which tell what
     is known.
 
     ```mlir
@@ -35,12 +35,12 @@ class RotateLoops(OperationRewrite):
     NAME: ClassVar[str] = "rotate-loops"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.while",))
 
-    runs: Literal["xla", "host"] = "host"
+    runs: Literal["xla", "launches"] = "launches"
     """What runs loops."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Rotate a loop unless it is counted."""
-        if self.runs != "host" or is_rotated(op) or trips_at_entry(op) is not None:
+        if self.runs != "launches" or is_rotated(op) or trips_at_entry(op) is not None:
             return
         if trip_count(op, counters_of(op)) is None:
             replace_op(op, list(rotated(op).results)[:-1])

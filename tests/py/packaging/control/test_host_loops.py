@@ -397,7 +397,9 @@ def test_a_plan_that_was_made_for_xla_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="planned for XLA to run"):
         exported(marked, to=tmp_path)
     with jax.enable_x64(True):
-        planned = xgpu.compile(function, *specs_of(given[0]), options=xgpu.Options(products="all", control_flow="host"))
+        planned = xgpu.compile(
+            function, *specs_of(given[0]), options=xgpu.Options(products="all", control_flow="launches")
+        )
     package = exported(planned.ir("fusions"), to=tmp_path, name="planned")
     (found,) = Library(tmp_path, package).run(given[0])
     np.testing.assert_allclose(found, function(*given[0]), rtol=2e-5)
@@ -406,7 +408,7 @@ def test_a_plan_that_was_made_for_xla_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["newton", "cond_in_scan", "turned"])
 def test_xla_runs_what_was_planned_for_a_host(name: str) -> None:
     function, given = PROGRAMS[name]
-    program = xgpu.compile(function, *specs_of(given[0]), options=xgpu.Options(products="all", control_flow="host"))
+    program = xgpu.compile(function, *specs_of(given[0]), options=xgpu.Options(products="all", control_flow="launches"))
     for arrays in given:
         expected = jax.tree.leaves(function(*arrays))
         for found, other in zip(program.run(*arrays), expected, strict=True):
