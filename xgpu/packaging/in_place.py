@@ -16,16 +16,17 @@ def pairs_in_place(
     first.
     """
     groups = exchanged(steps, slots)
+    uses = [[place for each in all_steps([step]) for place in places_of(each)] for step in (*steps, *last)]
+    last_use = {place: number for number, places in enumerate(uses) for place in places}
     used = set[StepMemory]()
     for number, step in enumerate(steps):
         if isinstance(step, CopyStep) and step.source.base is Base.ARGUMENT:
             target = _first(step.target, slots)
-            later = {place for each in all_steps([*steps[number + 1 :], *last]) for place in places_of(each)}
             results = [each for each in (target, *groups.get(target, ())) if each.base is Base.RESULT]
-            if results and results[0] not in used and step.source not in later:
+            if results and results[0] not in used and last_use[step.source] == number:
                 yield results[0].number, step.source.number
         # After a swap the memory of both slots counts as used, whichever has it.
-        used |= {_first(place, slots) for each in all_steps([step]) for place in places_of(each)}
+        used |= {_first(place, slots) for place in uses[number]}
 
 
 def _first(place: StepMemory, slots: Sequence[StepMemory]) -> StepMemory:
