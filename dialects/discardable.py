@@ -200,6 +200,9 @@ _FUNCTION = OperationSet("a function", _KERNEL.names)
 _FUSION = OperationSet("the function of a fusion, or the entry function of its kernel", _KERNEL.names)
 _PRODUCTS = frozenset(("stablehlo.dot_general", "chlo.ragged_dot"))
 _PRODUCT = OperationSet("a `stablehlo.dot_general` or a `chlo.ragged_dot`", _PRODUCTS)
+_CONTROL_FLOW = OperationSet(
+    "a `stablehlo.while`, `case` or `if`", frozenset(("stablehlo.while", "stablehlo.case", "stablehlo.if"))
+)
 _SCHEDULED = frozenset(("func.func", "llvm.func")) | _PRODUCTS
 _STEPS = OperationSet("an `xgpu.steps`", frozenset(("xgpu.steps",)))
 _SELECT = OperationSet("a `stablehlo.select` of tiles, by a condition of rows", frozenset(("stablehlo.select",)))
@@ -265,6 +268,18 @@ DISCARDABLE: dict[str, Discardable] = {
             OperationSet("a `stablehlo.while`", frozenset(("stablehlo.while",))),
             unit_problem,
             "The loop is one kernel.",
+        ),
+        Discardable(
+            attributes.HOST,
+            _CONTROL_FLOW,
+            unit_problem,
+            "The host runs the operation by launches alone: kernels compute all that it takes, and all in its blocks.",
+        ),
+        Discardable(
+            attributes.TRIPS,
+            OperationSet("a `stablehlo.while`", frozenset(("stablehlo.while",))),
+            integer_problem,
+            "How often the body runs: whoever knows it need not compute the condition.",
         ),
         Discardable(
             attributes.PRODUCT,

@@ -1,6 +1,6 @@
 """Options of a compilation."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +8,8 @@ from xgpu.errors import InvalidInput, checks_keywords, did_you_mean
 
 PRODUCTS = ("auto", "library", "kernels", "all")
 """The values of `Options.products`; the first is the default."""
+CONTROL_FLOW = ("xla", "launches")
+"""The values of `Options.control_flow`; the first is the default."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,9 @@ class Options:
       Otherwise barriers are removed where kernels compute all else.
     - ``schedules`` fixes numbers of kernels' schedules, by the names of the fusion and of the number, which ``xgpu
       explain`` shows: ``{"relu_fusion_0": {"vector": 2}}``. The other numbers are chosen.
+    - ``control_flow`` says what runs loops and branches that are no kernel themselves. ``"xla"``: XLA, which also
+      computes their conditions and what depends on scalars alone. ``"launches"``: a host that launches kernels and
+      computes nothing, as the code of packages does (`xgpu.passes.prepare.control`).
 
     Of matrix products:
 
@@ -48,7 +53,8 @@ class Options:
     - ``attention_parts`` is the most parts into which the keys of attention are split among blocks, where rows are
       few; None follows expected times (`xgpu.passes.prepare.products.split_chains`).
 
-    A cache knows a kernel's schedule from its text, so ``schedules`` and ``autotune`` are not in ``repr``.
+    A cache knows a kernel's schedule, and what is a kernel, from its text: so ``schedules``, ``autotune`` and
+    ``control_flow`` are not in ``repr``.
     """
 
     threads_per_block: int = 128
@@ -62,6 +68,7 @@ class Options:
     fuse_attention_gradients: bool = True
     attention_parts: int | None = None
     autotune: bool = field(default=False, repr=False)
+    control_flow: str = field(default=CONTROL_FLOW[0], repr=False)
     schedules: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self) -> None:
@@ -76,10 +83,8 @@ class Options:
         ):
             if not isinstance(getattr(self, switch), bool):
                 raise InvalidInput(f"option {switch}: expected True or False, got {getattr(self, switch)!r}")
-        if self.products not in PRODUCTS:
-            near = did_you_mean(str(self.products), PRODUCTS)
-            expected = ", ".join(map(repr, PRODUCTS))
-            raise InvalidInput(f"option products: expected {expected}, got {self.products!r}{near}")
+        _check_word("products", self.products, PRODUCTS)
+        _check_word("control_flow", self.control_flow, CONTROL_FLOW)
         _check("threads_per_block", self.threads_per_block, 1, 1024)
         _check(
             "max_elements_per_thread", 1 if self.max_elements_per_thread is None else self.max_elements_per_thread, 1
@@ -104,6 +109,12 @@ def checked_options(options: Options | None) -> Options:
     if not isinstance(options, Options):
         raise InvalidInput(f"options: expected an xgpu.Options, got {options!r}")
     return options
+
+
+def _check_word(name: str, value: Any, words: Sequence[str]) -> None:
+    if value not in words:
+        near = did_you_mean(str(value), words)
+        raise InvalidInput(f"option {name}: expected {', '.join(map(repr, words))}, got {value!r}{near}")
 
 
 def _check(name: str, value: Any, least: int, most: int | None = None) -> None:

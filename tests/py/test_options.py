@@ -57,6 +57,7 @@ def test_what_no_kernel_can_have(option: str, value: Any, expected: str) -> None
         ("fuse_attention_gradients", 1, "True or False"),
         ("attention_parts", 0, "a number of at least 1"),
         ("autotune", "once", "True or False"),
+        ("control_flow", "gpu", "'xla', 'launches'"),
         ("products", "cublas", "'auto', 'library', 'kernels', 'all'"),
         ("schedules", 3, "numbers by name for each fusion"),
         ("schedules", {"f": 3}, "numbers by name for fusion 'f'"),

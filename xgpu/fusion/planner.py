@@ -146,12 +146,10 @@ class _Planner:
         """
         *operations, terminator = (op.operation for op in source.operations)
         results = list(terminator.operands)
-        is_main = target.owner == self._main
+        has_xla = not (target.owner == self._main or attributes.HOST in source.owner.operation.attributes)
         stored = [value for value in results if _has_elements(value)]
         families = self._families
-        grouping, decisions = group_operations(
-            operations, stored, families, self._target, scalars_fall_back=not is_main
-        )
+        grouping, decisions = group_operations(operations, stored, families, self._target, scalars_fall_back=has_xla)
         self.decisions += decisions
         grouping, decisions = merge_side_outputs(grouping, self._target)
         self.decisions += decisions

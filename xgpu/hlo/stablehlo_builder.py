@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xgpu import ir
-from xgpu.structure import element_of
+from xgpu.structure import element_of, nested
 
 hlo = ir.stablehlo
 
@@ -110,5 +110,9 @@ def inline_block(block: ir.Block, arguments: Sequence[Value]) -> list[Value]:
         copy = operation.clone()
         for position, operand in enumerate(operands):
             copy.operands[position] = operand
+        for inner in nested(copy):
+            for position, operand in enumerate(inner.operands):
+                if operand in values:
+                    inner.operands[position] = values[operand]
         values.update(zip(operation.results, copy.results, strict=True))
     raise AssertionError("a verified region ends with stablehlo.return")

@@ -53,6 +53,10 @@ PREPARE: Pipeline = (
         "fold-constants",
         "after constants are in every block; before all that asks where updates and slices are",
     ),
+    (
+        "rotate-loops{{runs={control_flow}}}",
+        "once constants say which loops are counted; before all that rewrites what conditions compute",
+    ),
     ("simplify-whole-slices", "before layouts are chosen: what is no slice is seen to lie in memory as it is"),
     ("forward-barriers{{keep={keep_barriers}}}", "before all that asks who reads a value: a barrier hides its readers"),
     ("turn-masks", "before find-chains, which asks what masks hide; after constants are in every block"),
@@ -112,6 +116,14 @@ PREPARE: Pipeline = (
     ("split-reductions{{target={target}}}", "after everything that makes reductions or changes their shape"),
     ("func.func(trivial-dce)", "a loop that becomes one kernel is looked at, and copied, as a whole"),
     ("mark-recurrences{{target={target}}}", "after all that rewrites: it looks at what bodies of loops have become"),
+    (
+        "count-loops{{runs={control_flow}}}",
+        "after loops that are one kernel are marked, which ask for conditions as the program has them",
+    ),
+    (
+        "drop-unused-state{{runs={control_flow}}}",
+        "after loops are counted, whose own counters nobody may need any more",
+    ),
     ("leave-constants{{products={products}}}", "last: it asks what reads constants, and which loops are one kernel"),
     ("set-level{{level=prepared}}", "the level is complete"),
 )
@@ -257,6 +269,7 @@ def steps(
         "specific": str(target.is_specific).lower(),
         "deterministic": str(options.deterministic).lower(),
         "products": options.products,
+        "control_flow": options.control_flow,
         "pad_products": str(options.pad_products).lower(),
         "fuse_attention": str(options.fuse_attention).lower(),
         "fuse_attention_gradients": str(options.fuse_attention_gradients).lower(),

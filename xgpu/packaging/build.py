@@ -12,19 +12,23 @@ from xgpu.interface.api import Compiled
 from xgpu.packaging.model import (
     Array,
     Base,
+    ChoiceStep,
     GpuKernel,
     HostCode,
     HostKernel,
     LaunchStep,
+    LoopStep,
     Package,
     Resources,
     Signature,
     Step,
     TargetCode,
     Variant,
+    all_steps,
 )
 from xgpu.packaging.names import identifier, identifiers, package_name
-from xgpu.packaging.program import launches_of
+from xgpu.packaging.program import flow_of
+from xgpu.packaging.slots import exchanged
 from xgpu.packaging.steps import Steps, make_steps
 from xgpu.target.host.context import SHARED
 from xgpu.target.host.kernel_source import HostSource
@@ -72,12 +76,10 @@ class _Code:
 
     def add(self, program: Compiled) -> Steps:
         """Add the kernels of a program, and return its steps, which number those of the target."""
-        steps = make_steps(launches_of(program), len(program.arguments))
-        numbers = [self._number(kernel) for kernel in program.kernels]
-        renumbered = (
-            replace(step, kernel=numbers[step.kernel]) if isinstance(step, LaunchStep) else step for step in steps.steps
-        )
-        return replace(steps, steps=tuple(renumbered))
+        steps = make_steps(flow_of(program))
+        launched = {step.kernel for step in all_steps(steps.steps) if isinstance(step, LaunchStep)}
+        numbers = {each: self._number(program.kernels[each]) for each in sorted(launched)}
+        return replace(steps, steps=_renumbered(steps.steps, numbers))
 
     def _number(self, kernel: Kernel) -> int:
         made = _gpu_kernel(kernel, self._has_ptxas)
@@ -85,6 +87,20 @@ class _Code:
             self.kernels.append(made)
             self.compiled.append(kernel)
         return self.kernels.index(made)
+
+
+def _renumbered(steps: Sequence[Step], numbers: Mapping[int, int]) -> tuple[Step, ...]:
+    """Return steps that launch kernels of other numbers."""
+    found: list[Step] = []
+    for step in steps:
+        if isinstance(step, LaunchStep):
+            step = replace(step, kernel=numbers[step.kernel])
+        elif isinstance(step, LoopStep):
+            step = replace(step, body=_renumbered(step.body, numbers))
+        elif isinstance(step, ChoiceStep):
+            step = replace(step, branches=tuple(_renumbered(branch, numbers) for branch in step.branches))
+        found.append(step)
+    return tuple(found)
 
 
 def _gpu_kernel(kernel: Kernel, has_ptxas: bool) -> GpuKernel:
@@ -139,7 +155,7 @@ def _signature(
         raise InvalidInput(f"signatures of one package differ in sizes alone: expected {expected}, got {given}")
     alignments: dict[tuple[Base, int], int] = {}
     for its, code in zip(steps, codes.values(), strict=True):
-        for base, number, alignment in _needed_alignments(its.steps, code.kernels):
+        for base, number, alignment in _needed_alignments(its, code.kernels):
             alignments[base, number] = max(alignment, alignments.get((base, number), 1))
 
     def array(name: str, spec: ArgumentSpec, base: Base, number: int) -> Array:
@@ -152,15 +168,17 @@ def _signature(
         (),
         tuple(array(name, spec, Base.ARGUMENT, number) for number, (name, spec) in enumerate(arguments)),
         tuple(array(name, spec, Base.RESULT, number) for number, (name, spec) in enumerate(results)),
-        tuple(Variant(its.steps, its.scratch_bytes, its.in_place) for its in steps),
+        tuple(Variant(its.steps, its.scratch_bytes, its.in_place, its.slots) for its in steps),
     )
 
 
-def _needed_alignments(steps: Sequence[Step], kernels: Sequence[GpuKernel]) -> Iterator[tuple[Base, int, int]]:
-    for step in steps:
+def _needed_alignments(steps: Steps, kernels: Sequence[GpuKernel]) -> Iterator[tuple[Base, int, int]]:
+    groups = exchanged(steps.steps, steps.slots)
+    for step in all_steps(steps.steps):
         if isinstance(step, LaunchStep):
             for place, alignment in zip(step.places, kernels[step.kernel].alignments, strict=True):
-                yield place.base, place.number, alignment
+                for each in groups[steps.slots[place.number]] if place.base is Base.SLOT else (place,):
+                    yield each.base, each.number, alignment
 
 
 def _natural_alignment(dtype: DType) -> int:

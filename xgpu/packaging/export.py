@@ -41,6 +41,7 @@ class Exported:
                 + ("" if has_code else "; some as PTX alone: ptxas was not found, or is too old"),
                 f"  scratch: {max(signature.scratch_bytes for signature in package.signatures):,} bytes",
                 f"  host library: {host}",
+                *(["  waits: a call reads values to go on, and cannot be captured"] if package.waits else []),
                 *(f"  slow: {each}: computed without tensor cores" for each in self.slow),
                 *(["checked, at level 'emitted':", *map(str, self.checks)] if self.checks else []),
             )
@@ -74,7 +75,7 @@ def export(
     with the operations that need it, and `InvalidInput` for signatures that differ in more than sizes, and if ``to`` is
     a folder with other contents.
     """
-    chosen = replace(checked_options(options), products="all")
+    chosen = replace(checked_options(options), products="all", control_flow="launches")
     devices = [device(target) for target in targets]
     if not devices or len(set(devices)) < len(devices):
         raise InvalidInput(f"targets: expected one or more names, each once, got {', '.join(targets) or 'none'}")

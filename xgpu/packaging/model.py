@@ -5,6 +5,7 @@ is a `Variant`: which kernels, in which order, on which memory. The same steps r
 """
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -42,16 +43,17 @@ class Array:
 
 
 class Base(Enum):
-    """The origin of a step's memory: the caller's arguments, results or scratch."""
+    """The origin of a step's memory: the caller's arguments, results or scratch, or what a slot points to then."""
 
     ARGUMENT = "argument"
     RESULT = "result"
     SCRATCH = "scratch"
+    SLOT = "slot"
 
 
 @dataclass(frozen=True)
 class StepMemory:
-    """Memory that a step uses: an argument or result by its number, or scratch by its offset in bytes."""
+    """Memory that a step uses: an argument, result or slot by its number, or scratch by its offset in bytes."""
 
     base: Base
     number: int
@@ -86,7 +88,68 @@ class ZeroStep:
     bytes: int
 
 
-type Step = LaunchStep | CopyStep | ZeroStep
+@dataclass(frozen=True)
+class SwapStep:
+    """Two slots exchange what they point to: nothing moves in memory."""
+
+    first: int
+    second: int
+
+
+@dataclass(frozen=True)
+class LoopStep:
+    """Steps that run ``trips`` times, or for as long as the byte at ``condition`` is not 0, which the host reads.
+
+    If neither is known, as often as the s64 at ``count`` says, which the host reads once.
+    """
+
+    body: "tuple[Step, ...]"
+    trips: int | None
+    condition: StepMemory | None
+    count: StepMemory | None = None
+
+
+@dataclass(frozen=True)
+class ChoiceStep:
+    """Steps of one branch: of the number at ``index``, an s32 that the host reads, or of the last one if it has none.
+
+    If ``is_truth``, a byte is there: the first branch is for 1, the second for 0.
+    """
+
+    branches: "tuple[tuple[Step, ...], ...]"
+    index: StepMemory
+    is_truth: bool
+
+
+type Step = LaunchStep | CopyStep | ZeroStep | SwapStep | LoopStep | ChoiceStep
+
+
+def all_steps(steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield steps, each before those inside it."""
+    for step in steps:
+        yield step
+        for inner in inner_steps(step):
+            yield from all_steps(inner)
+
+
+def places_of(step: Step) -> tuple[StepMemory, ...]:
+    """Return the memory that a step uses itself, in the order in which the C source takes it."""
+    if isinstance(step, LaunchStep):
+        return step.places
+    if isinstance(step, CopyStep):
+        return step.source, step.target
+    if isinstance(step, SwapStep):
+        return StepMemory(Base.SLOT, step.first), StepMemory(Base.SLOT, step.second)
+    if isinstance(step, LoopStep):
+        return tuple(each for each in (step.condition, step.count) if each is not None)
+    return (step.index,) if isinstance(step, ChoiceStep) else (step.target,)
+
+
+def inner_steps(step: Step) -> tuple[tuple[Step, ...], ...]:
+    """Return the lists of steps inside a step: the body of a loop, or the branches of a choice."""
+    if isinstance(step, LoopStep):
+        return (step.body,)
+    return step.branches if isinstance(step, ChoiceStep) else ()
 
 
 @dataclass(frozen=True)
@@ -120,12 +183,21 @@ class Variant:
     """The program for one signature and one target: the steps in order, and the bytes of scratch they need.
 
     ``in_place`` are pairs of a result and an argument, by number, that may be the same memory: the result begins as a
-    copy of the argument, which nothing reads afterwards.
+    copy of the argument, which nothing reads afterwards. ``slots`` is what each slot points to at first.
     """
 
     steps: tuple[Step, ...]
     scratch_bytes: int
     in_place: tuple[tuple[int, int], ...]
+    slots: tuple[StepMemory, ...] = ()
+
+    @property
+    def waits(self) -> bool:
+        """Whether the host must read values from the GPU to know which steps come next."""
+        return any(
+            isinstance(step, ChoiceStep) or (isinstance(step, LoopStep) and step.trips is None)
+            for step in all_steps(self.steps)
+        )
 
 
 @dataclass(frozen=True)
@@ -213,3 +285,8 @@ class Package:
     signatures: tuple[Signature, ...]
     targets: tuple[TargetCode, ...]
     host: HostCode | None
+
+    @property
+    def waits(self) -> bool:
+        """Whether a call may have to wait for values on the GPU."""
+        return any(variant.waits for signature in self.signatures for variant in signature.variants)

@@ -17,8 +17,8 @@ _KEYWORDS = frozenset(
     unix unsafe unsigned unsized union use using virtual void volatile wchar_t where while xor xor_eq yield""".split()
 )
 _OURS = frozenset(
-    """add_steps alloc arrays assert bytes check check_arrays check_extent core data errno error extents
-    find_signature found get_extents host i8 i16 i32 i64 isize f32 f64 loaded machine machine_enter machine_leave
+    """add_all alloc arrays assert bytes check check_arrays check_extent core data errno error extents find_signature
+    found get_extents host i8 i16 i32 i64 isize f32 f64 loaded machine machine_enter machine_leave
     machine_target main memory needed null of on prepare raw run s scratch scratch_bytes session signature size_t
     sizes span status std stream u8 u16 u32 u64 units usize""".split()
 )

@@ -1,52 +1,48 @@
 """The steps of a compiled program on memory that its caller gives: launches, and the copies and zeros they need."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from xgpu.packaging.flow import Choice, Flow, Loop, Move, Node, Run, all_nodes
+from xgpu.packaging.homes import Copy, Home, make_homes
+from xgpu.packaging.in_place import pairs_in_place
+from xgpu.packaging.liveness import Lifetimes, lifetimes, needed
 from xgpu.packaging.memory import Interval, place_values
 from xgpu.packaging.model import (
     SCRATCH_ALIGNMENT,
     Base,
+    ChoiceStep,
     CopyStep,
     LaunchStep,
+    LoopStep,
     Step,
     StepMemory,
+    SwapStep,
     ZeroStep,
-    bytes_of,
 )
-from xgpu.runtime.program import CompiledKernel, CompiledProgram
+from xgpu.packaging.slots import final_order
 
 _WORD_BYTES = 8
 
 
 @dataclass(frozen=True)
 class Steps:
-    """A program's steps, the bytes of scratch they need, and which result may be the memory of which argument."""
+    """A program's steps, the bytes of scratch they need, which result may be which argument, and the first slots."""
 
     steps: tuple[Step, ...]
     scratch_bytes: int
     in_place: tuple[tuple[int, int], ...]
+    slots: tuple[StepMemory, ...] = ()
 
 
-def make_steps(program: CompiledProgram, arguments: int) -> Steps:
-    """Return the steps of a program of ``arguments`` arguments that is all kernels.
+def make_steps(flow: Flow) -> Steps:
+    """Return the steps of a program.
 
-    A result that a launch writes is written where the caller wants it, other values live in scratch. A value that is
-    updated in place keeps its memory if nothing reads it afterwards; else what is updated is a copy.
+    A result is computed where the caller wants it, if that can be; other values live in scratch. A value that is
+    updated in place keeps its memory if nothing reads it afterwards, else what is updated is a copy. The values of a
+    loop's state do so from one iteration to the next, see `xgpu.packaging.homes`.
     """
-    return _Planner(program, arguments).plan()
-
-
-@dataclass
-class _Home:
-    """Memory of one value or of several, each an update in place of the one before."""
-
-    values: list[int]
-    bytes: int
-    first: int
-    last: int
-    place: StepMemory | None = None
+    return _Planner(flow).plan()
 
 
 @dataclass
@@ -54,114 +50,145 @@ class _Own:
     """Memory that one launch alone uses: ``is_zeroed`` before it."""
 
     bytes: int
-    launch: int
+    time: int
     is_zeroed: bool
     place: StepMemory = field(default_factory=lambda: StepMemory(Base.SCRATCH, 0))
 
 
 class _Planner:
-    def __init__(self, program: CompiledProgram, arguments: int):
-        self._program, self._arguments = program, arguments
-        self._last_use = {number: step for step, launch in enumerate(program.launches) for number in launch.inputs}
-        self._results: dict[int, int] = {}
-        for position, number in enumerate(program.result_values):
-            if number is not None:
-                self._results.setdefault(number, position)
-        self._homes: dict[int, _Home] = {}
-        self._kernel_numbers = {kernel: number for number, kernel in enumerate(program.kernels)}
+    def __init__(self, flow: Flow):
+        # A result is a variable of its own, which the last move sets.
+        numbers = [(position, number) for position, number in enumerate(flow.result_values) if number is not None]
+        first = len(flow.values)
+        self._results = {first + each: position for each, (position, _) in enumerate(numbers)}
+        self._last = Move(tuple((first + each, number) for each, (_, number) in enumerate(numbers)))
+        values = (*flow.values, *(flow.values[number] for _, number in numbers))
+        nodes, _ = needed(flow.nodes, {number for _, number in numbers})
+        nodes = (*nodes, self._last) if numbers else nodes
+        self._flow = replace(flow, values=values, nodes=nodes)
+        self._times: Lifetimes = lifetimes(self._flow, self._results)
+        self._homes = make_homes(self._flow, self._times, self._results)
+        self._kernel_numbers = {kernel: number for number, kernel in enumerate(flow.kernels)}
+        self._own = {node: list(self._own_of(node)) for node in all_nodes(nodes) if isinstance(node, Run)}
+        self._places: dict[Home, StepMemory] = {}
 
     def plan(self) -> Steps:
-        for step, launch in enumerate(self._program.launches):
-            self._make_homes(step, launch.kernel, launch.inputs, launch.outputs)
-        own = [list(self._own_of(step, launch.kernel)) for step, launch in enumerate(self._program.launches)]
-        scratch_bytes = self._place_all([each for launch in own for each in launch])
-        steps: list[Step] = []
-        for launch, its_own in zip(self._program.launches, own, strict=True):
-            steps += self._launch(launch.kernel, launch.inputs, launch.outputs, its_own)
-        steps += self._copies_to_results()
-        return Steps(tuple(steps), scratch_bytes, tuple(self._in_place()))
+        steps = list(self._steps(self._flow.nodes))
+        order, moved = final_order(steps, sum(map(len, self._homes.groups)))
+        of_groups = [{home.slot for home in group if home.slot is not None} for group in self._homes.groups]
+        unknown = frozenset[int]().union(*(slots for slots in of_groups if not slots.isdisjoint(moved)))
+        self._keep_results(unknown)
+        scratch_bytes = self._place_all()
+        slots = self._first_slots(order, unknown)
+        # The places are known now.
+        steps, last = list(self._steps(self._flow.nodes)), list(self._copies_to_results(unknown))
+        return Steps((*steps, *last), scratch_bytes, tuple(pairs_in_place(steps, last, slots)), slots)
 
-    def _make_homes(self, step: int, kernel: CompiledKernel, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        for output, source in zip(outputs, kernel.aliases, strict=True):
-            last = self._last_use.get(output, step)
-            if source >= 0 and self._is_taken_over(step, inputs, inputs[source]):
-                home = self._homes[output] = self._homes[inputs[source]]
-                home.values.append(output)
-                home.last = max(last, step)
-            else:
-                self._homes[output] = _Home([output], self._bytes(output), step, last)
+    def _own_of(self, node: Run) -> Iterator[_Own]:
+        time = self._times.times[node]
+        if node.kernel.scratch_words:
+            yield _Own(node.kernel.scratch_words * _WORD_BYTES, time, is_zeroed=True)
+        if node.kernel.workspace_bytes:
+            yield _Own(node.kernel.workspace_bytes, time, is_zeroed=False)
 
-    def _is_taken_over(self, step: int, inputs: Sequence[int], value: int) -> bool:
-        """Whether nobody needs a value any more once a launch has read it as the input that it updates."""
-        is_free = value >= self._arguments and value not in self._results
-        return is_free and self._last_use[value] == step and Counter(inputs)[value] == 1
+    def _keep_results(self, unknown: frozenset[int]) -> None:
+        """Let at most one result be the memory of a group, if it is not known where the group's memory ends up.
 
-    def _own_of(self, step: int, kernel: CompiledKernel) -> Iterator[_Own]:
-        if kernel.scratch_words:
-            yield _Own(kernel.scratch_words * _WORD_BYTES, step, is_zeroed=True)
-        if kernel.workspace_bytes:
-            yield _Own(kernel.workspace_bytes, step, is_zeroed=False)
+        Else one result might be copied to where another one still is.
+        """
+        for group in self._homes.groups:
+            if any(home.slot in unknown for home in group):
+                for home in [home for home in group if home.result is not None][1:]:
+                    home.result = None
 
-    def _place_all(self, own: Sequence[_Own]) -> int:
-        homes = list({id(home): home for home in self._homes.values()}.values())
-        for home in homes:
-            position = next((self._results[value] for value in home.values if value in self._results), None)
-            home.place = None if position is None else StepMemory(Base.RESULT, position)
-        inside = [home for home in homes if home.place is None]
-        intervals = [Interval(home.bytes, home.first, home.last) for home in inside]
-        intervals += [Interval(each.bytes, each.launch, each.launch) for each in own]
+    def _place_all(self) -> int:
+        """Choose the memory of each home, that of homes with slots for the time of all of their group."""
+        group_of = {home: group for group in self._homes.groups for home in group}
+        homes = list(dict.fromkeys(self._homes.of.values()))
+        inside = [home for home in homes if home.argument is None and home.result is None]
+        intervals = []
+        for home in inside:
+            spans = [span for each in group_of.get(home, [home]) for span in each.spans]
+            intervals.append(Interval(home.bytes, min(spans)[0], max(last for _, last in spans)))
+        own = [each for its in self._own.values() for each in its]
+        intervals += [Interval(each.bytes, each.time, each.time + 1) for each in own]
         offsets, end = place_values(intervals, SCRATCH_ALIGNMENT)
         places = [StepMemory(Base.SCRATCH, offset) for offset in offsets]
-        for home, place in zip(inside, places[: len(inside)], strict=True):
-            home.place = place
+        for home in homes:
+            if home.argument is not None:
+                self._places[home] = StepMemory(Base.ARGUMENT, home.argument)
+            elif home.result is not None:
+                self._places[home] = StepMemory(Base.RESULT, home.result)
+        self._places |= dict(zip(inside, places[: len(inside)], strict=True))
         for each, place in zip(own, places[len(inside) :], strict=True):
             each.place = place
         return end
 
-    def _launch(
-        self, kernel: CompiledKernel, inputs: Sequence[int], outputs: Sequence[int], own: Sequence[_Own]
-    ) -> Iterator[Step]:
+    def _first_slots(self, order: Sequence[int], unknown: frozenset[int]) -> tuple[StepMemory, ...]:
+        """Return the first memory of each slot: such that results end up in their places, where that is known."""
+        slots: dict[int, StepMemory] = {}
+        for group in self._homes.groups:
+            is_known = not any(home.slot in unknown for home in group)
+            for home in group:
+                assert home.slot is not None
+                slots[order[home.slot] if is_known else home.slot] = self._places[home]
+        return tuple(slots[number] for number in range(len(slots)))
+
+    def _steps(self, nodes: Sequence[Node]) -> Iterator[Step]:
+        for node in nodes:
+            if isinstance(node, Run):
+                yield from self._launch(node)
+            elif isinstance(node, Loop):
+                condition = None if node.condition is None else self._place(node.condition)
+                count = None if node.count is None else self._place(node.count)
+                yield LoopStep(tuple(self._steps(node.body)), node.trips, condition, count)
+            elif isinstance(node, Choice):
+                branches = tuple(tuple(self._steps(branch)) for branch in node.branches)
+                yield ChoiceStep(branches, self._place(node.index), node.is_truth)
+            elif node is not self._last:
+                for each in self._homes.moves[node]:
+                    if isinstance(each, Copy):
+                        yield CopyStep(self._place_of(each.source), self._place_of(each.target), each.source.bytes)
+                    else:
+                        assert each.first.slot is not None and each.second.slot is not None
+                        yield SwapStep(each.first.slot, each.second.slot)
+
+    def _launch(self, node: Run) -> Iterator[Step]:
         """Yield a launch after what it needs; its parameters are inputs, board, outputs, board, and its own memory."""
-        read, written = [self._place(value) for value in inputs], [self._place(value) for value in outputs]
-        for output, source in zip(outputs, kernel.aliases, strict=True):
-            if source >= 0:
-                if self._homes.get(inputs[source]) is not self._homes[output] and self._bytes(output):
-                    yield CopyStep(read[source], self._place(output), self._bytes(output))
-                read[source] = self._place(output)
+        read, written = [self._place(each) for each in node.inputs], [self._place(each) for each in node.outputs]
+        own = self._own[node]
         board = [each.place for each in own if each.is_zeroed]
         for each in own:
             if each.is_zeroed:
                 yield ZeroStep(each.place, each.bytes)
         before = [*read, *board]
         places = (*before, *written, *board, *(each.place for each in own if not each.is_zeroed))
-        yield LaunchStep(self._kernel_numbers[kernel], places, tuple(range(len(before), len(places))))
+        yield LaunchStep(self._kernel_numbers[node.kernel], places, tuple(range(len(before), len(places))))
 
-    def _copies_to_results(self) -> Iterator[Step]:
-        """Yield copies of arguments that are results, and of values that are more than one result."""
-        for position, number in enumerate(self._program.result_values):
-            target = StepMemory(Base.RESULT, position)
-            if number is not None and (source := self._place(number)) != target and self._bytes(number):
-                yield CopyStep(source, target, self._bytes(number))
+    def _copies_to_results(self, unknown: frozenset[int]) -> Iterator[Step]:
+        """Yield copies of what is not where the caller wants it: of arguments, and of values that are two results.
 
-    def _in_place(self) -> Iterator[tuple[int, int]]:
-        """Yield each result that begins as a copy of an argument which nothing else reads then or afterwards."""
-        for step, launch in enumerate(self._program.launches):
-            for output, source in zip(launch.outputs, launch.kernel.aliases, strict=True):
-                argument = launch.inputs[source] if source >= 0 else self._arguments
-                if argument >= self._arguments or argument in self._results:
-                    continue
-                is_last = self._last_use[argument] == step and Counter(launch.inputs)[argument] == 1
-                place = self._place(output)
-                if is_last and place.base is Base.RESULT and self._homes[output].first == step:
-                    yield place.number, argument
+        A result whose own memory has changed hands comes last: others may be there.
+        """
+        late: list[CopyStep] = []
+        for target, source in self._last.pairs:
+            home, result = self._homes.of[source], StepMemory(Base.RESULT, self._results[target])
+            if not home.bytes or self._place_of(home) == result:
+                continue
+            is_own = home.result == self._results[target]
+            if is_own and home.slot not in unknown:
+                continue
+            step = CopyStep(self._place_of(home), result, home.bytes)
+            if is_own:
+                late.append(step)
+            else:
+                yield step
+        yield from late
 
-    def _place(self, value: int) -> StepMemory:
-        if value < self._arguments:
-            return StepMemory(Base.ARGUMENT, value)
-        place = self._homes[value].place
-        assert place is not None
-        return place
+    def _place(self, variable: int) -> StepMemory:
+        return self._place_of(self._homes.of[variable])
 
-    def _bytes(self, value: int) -> int:
-        spec = self._program.values[value]
-        return bytes_of(spec.dtype, spec.shape)
+    def _place_of(self, home: Home) -> StepMemory:
+        if home.slot is not None:
+            return StepMemory(Base.SLOT, home.slot)
+        return self._places.get(home, StepMemory(Base.SCRATCH, 0))

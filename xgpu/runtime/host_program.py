@@ -52,7 +52,7 @@ class HostLaunch:
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """Run on NumPy arrays, one per input, and return one per output."""
-        written = self.run([_buffer(array) for array in arrays])
+        written = self.run([buffer(array) for array in arrays])
         return [_array(buffer, spec) for buffer, (spec, _) in zip(written, self._outputs, strict=True)]
 
 
@@ -92,7 +92,7 @@ class HostProgram:
         count: bool = False,
         constants: Mapping[int, Array] | None = None,
     ):
-        self._constants = {number: _buffer(array) for number, array in (constants or {}).items()}
+        self._constants = {number: buffer(array) for number, array in (constants or {}).items()}
         self._results = tuple(zip(program.result_values, program.results, strict=True))
         compiled = HostLaunches(sanitize, count)
         self._launches = [
@@ -102,7 +102,7 @@ class HostProgram:
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """Run on ``arrays``, one per argument of the program, of its shape and type."""
-        buffers = self._constants | {number: _buffer(array) for number, array in enumerate(arrays)}
+        buffers = self._constants | {number: buffer(array) for number, array in enumerate(arrays)}
         for _ in self._run(buffers):
             pass
         return [
@@ -112,7 +112,7 @@ class HostProgram:
 
     def count(self, arrays: Sequence[Array]) -> list[int]:
         """Run on ``arrays``, and return how many operations each launch executed; the kernels are ones that count."""
-        buffers = self._constants | {number: _buffer(array) for number, array in enumerate(arrays)}
+        buffers = self._constants | {number: buffer(array) for number, array in enumerate(arrays)}
         return [launch.take_count() for launch in self._run(buffers)]
 
     def _run(self, buffers: dict[int, Array]) -> Iterator[HostLaunch]:
@@ -122,7 +122,7 @@ class HostProgram:
             yield launch
 
 
-def _buffer(array: Array) -> Array:
+def buffer(array: Array) -> Array:
     """Return an array as a kernel reads it."""
     dtype = dtype_of_numpy(array.dtype)
     return packed(array, dtype) if dtype.is_packed else array

@@ -15,7 +15,7 @@ enum { MOST = 512, RELAXED = 2, MAX_SHARED = 8, SHARED_FOR_ALL = 48 * 1024 };
 
 struct CUctx_st { unsigned long long id; int capability; };
 struct CUstream_st { CUcontext context; int capture; };
-typedef struct module { CUcontext context; unsigned long long id; int is_loaded; } module;
+typedef struct module { CUcontext context; unsigned long long id; int is_loaded; int parameters; } module;
 typedef struct function { module *of; char name[64]; int shared_allowed; int is_loaded; } function;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -31,6 +31,11 @@ static int work_count;
 static int captures;
 static int refuses_cubins, refuses_ptx;
 static char last_target[16];
+static __thread int values[64], value_count;
+static __thread long long pending;
+static __thread const int *next_value;
+static __thread void *pending_into;
+static __thread size_t pending_bytes;
 static struct { char name[48]; int calls; int result; int left; } functions[64];
 static int function_count;
 
@@ -118,6 +123,14 @@ FAKE int fake_work_count(void) { return work_count; }
 FAKE const fake_work *fake_work_at(int number) { return &work[number]; }
 FAKE void fake_clear_work(void) { work_count = 0; }
 
+FAKE void fake_will_read(const int *given, int count) {
+  memcpy(values, given, (size_t)count * sizeof *given);
+  next_value = values;
+  value_count = count;
+}
+
+FAKE int fake_unread(void) { return value_count; }
+
 /* ---- The driver. ---- */
 
 FAKE int cuCtxGetCurrent(CUcontext *current) {
@@ -180,6 +193,14 @@ FAKE int cuThreadExchangeStreamCaptureMode(int *mode) {
   return SUCCESS;
 }
 
+/* How many parameters the kernel of a PTX text has; at most as many as are recorded. */
+static int parameters_of(const char *ptx) {
+  const char *entry = strstr(ptx, ".entry"), *end = strchr(entry, ')');
+  int found = 0;
+  for (const char *at = entry; (at = strstr(at + 1, ".param")) != NULL && at < end;) found++;
+  return found < 8 ? found : 8;
+}
+
 FAKE int cuModuleLoadDataEx(module **made, const void *image, unsigned count, int *options, void **values) {
   BEGIN("cuModuleLoadDataEx");
   if (fake_get_current() == NULL) return INVALID_CONTEXT;
@@ -198,6 +219,7 @@ FAKE int cuModuleLoadDataEx(module **made, const void *image, unsigned count, in
   found->context = fake_get_current();
   found->id = found->context->id;
   found->is_loaded = 1;
+  found->parameters = is_cubin ? 2 : parameters_of(image);
   if (!is_cubin) sscanf(strstr(image, ".target "), ".target %15s", last_target);
   pthread_mutex_unlock(&lock);
   *made = found;
@@ -266,8 +288,7 @@ FAKE int cuLaunchKernel(function *of, unsigned gx, unsigned gy, unsigned gz, uns
   memcpy(added->grid, numbers, sizeof added->grid);
   memcpy(added->block, numbers + 3, sizeof added->block);
   added->shared_bytes = shared_bytes;
-  memcpy(&added->pointers[0], parameters[0], 8);
-  memcpy(&added->pointers[1], parameters[1], 8);
+  for (int p = 0; p < of->of->parameters; p++) memcpy(&added->pointers[p], parameters[p], 8);
   return SUCCESS;
 }
 
@@ -287,6 +308,31 @@ FAKE int cuMemsetD8Async(unsigned long long at, unsigned char value, size_t byte
   fake_work *added = add_work("zero", stream);
   added->pointers[0] = at;
   added->bytes = bytes;
+  return SUCCESS;
+}
+
+FAKE int cuMemcpyDtoHAsync_v2(void *into, unsigned long long from, size_t bytes, CUstream stream) {
+  BEGIN("cuMemcpyDtoHAsync");
+  if (check_stream(stream) != SUCCESS) return check_stream(stream);
+  if ((uintptr_t)stream > 2 && stream->capture) return CAPTURE_UNSUPPORTED;
+  fake_work *added = add_work("read", stream);
+  added->pointers[0] = from;
+  added->bytes = bytes;
+  if (value_count == 0 || bytes > sizeof pending) return INVALID_VALUE;
+  /* The value is there once somebody has waited for it. */
+  pending_into = into;
+  pending_bytes = bytes;
+  pending = *next_value++;
+  value_count--;
+  return SUCCESS;
+}
+
+FAKE int cuStreamSynchronize(CUstream stream) {
+  BEGIN("cuStreamSynchronize");
+  if (check_stream(stream) != SUCCESS) return check_stream(stream);
+  if (captures > 0 && capture_mode != RELAXED) return CAPTURE_UNSUPPORTED;
+  if (pending_into != NULL) memcpy(pending_into, &pending, pending_bytes);
+  pending_into = NULL;
   return SUCCESS;
 }
 

@@ -8,9 +8,9 @@
 typedef struct CUctx_st *CUcontext;
 typedef struct CUstream_st *CUstream;
 
-/* A launch, a copy or zeros, in the order in which they were added: on which stream, in which context. */
+/* A launch, a copy, zeros or what the host reads, in the order in which they were added: on which stream, in which context. */
 typedef struct fake_work {
-  const char *what; /* The kernel's name, "copy" or "zero". */
+  const char *what; /* The kernel's name, "copy", "zero" or "read". */
   CUcontext context;
   CUstream stream;
   unsigned grid[3];
@@ -36,5 +36,7 @@ const char *fake_last_target(void); /* Of the last PTX that was loaded. */
 int fake_work_count(void);
 const fake_work *fake_work_at(int number);
 void fake_clear_work(void);
+void fake_will_read(const int *values, int count); /* One for each copy to the host, from its lowest byte on. */
+int fake_unread(void);
 
 #endif

@@ -18,7 +18,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.packaging.checks.intervals import interval_of
 from xgpu.packaging.checks.proofs import Proof, prove
 from xgpu.packaging.checks.report import Checked
-from xgpu.runtime.host_program import HostProgram
+from xgpu.runtime.host_program import HostLaunches
 from xgpu.structure import walk
 
 PROVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
@@ -306,12 +306,12 @@ def test_reasons_are_said_once() -> None:
 def test_what_is_not_proved_runs_with_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[bool] = []
 
-    class Noting(HostProgram):
-        def __init__(self, program: Any, sanitize: bool = False):
+    class Noting(HostLaunches):
+        def __init__(self, sanitize: bool = False):
             ran.append(sanitize)
-            super().__init__(program, sanitize)
+            super().__init__(sanitize)
 
-    monkeypatch.setattr("xgpu.packaging.checks.report.HostProgram", Noting)
+    monkeypatch.setattr("xgpu.packaging.checks.running.HostLaunches", Noting)
     exported(lambda x: x.sum(0), "f32[130,70]", to=tmp_path / "sums", name="sums", check=True, host=False)
     exported(lambda x: x * 2, "f32[130,70]", to=tmp_path / "twice", name="twice", check=True, host=False)
     assert ran == [True]

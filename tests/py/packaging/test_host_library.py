@@ -13,7 +13,7 @@ from jax import lax
 import xgpu
 from tests.py.packaging.packages import Library, aligned, bits, exported, placed
 from xgpu.packaging.model import LaunchStep, ZeroStep
-from xgpu.packaging.program import launches_of
+from xgpu.packaging.program import flow_of
 from xgpu.packaging.steps import make_steps
 from xgpu.runtime.compare import compare
 
@@ -90,7 +90,7 @@ def test_the_programs_have_what_they_are_for() -> None:
     def steps_of(name: str) -> Any:
         function, specs = PROGRAMS[name]
         program = xgpu.compile(function, *specs, options=xgpu.Options(products="all"))
-        return make_steps(launches_of(program), len(program.arguments)), program
+        return make_steps(flow_of(program)), program
 
     several, _ = steps_of("everything")
     assert sum(isinstance(step, LaunchStep) for step in several.steps) > 2
@@ -166,5 +166,5 @@ def test_what_is_wrong_with_a_call(tmp_path: Path) -> None:
     for memories, memory, status, message in cases:
         assert library.call(0, memories, memory) == status, message
         assert message in library.message
-    texts = [library.function("status_text")(status).decode() for status in range(15)]
-    assert len(set(texts)) == 15 and texts[-1] == "unknown status"
+    texts = [library.function("status_text")(status).decode() for status in range(16)]
+    assert len(set(texts)) == 16 and texts[-1] == "unknown status"

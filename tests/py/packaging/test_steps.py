@@ -1,10 +1,12 @@
 """The steps of a program: what is launched on which memory, what is copied and zeroed, and which memory is shared."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any, cast
 
 from xgpu.dtypes import parse_spec
 from xgpu.frontend.signature import ArgumentSpec
+from xgpu.packaging.flow import Flow, launched
 from xgpu.packaging.model import Base, CopyStep, LaunchStep, StepMemory, ZeroStep
 from xgpu.packaging.steps import Steps, make_steps
 
@@ -25,22 +27,6 @@ class FakeLaunch:
     outputs: tuple[int, ...]
 
 
-@dataclass
-class FakeProgram:
-    """A program of launches; every value is an f32[64]."""
-
-    launches: Sequence[FakeLaunch]
-    result_values: tuple[int | None, ...]
-    values: tuple[ArgumentSpec, ...] = field(init=False)
-    kernels: tuple[FakeKernel, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        numbers = [n for launch in self.launches for n in (*launch.inputs, *launch.outputs)]
-        dtype, shape = parse_spec("f32[64]")
-        self.values = tuple(ArgumentSpec(f"v{n}", shape, dtype) for n in range(max(numbers) + 1))
-        self.kernels = tuple(dict.fromkeys(launch.kernel for launch in self.launches))
-
-
 ARGUMENT = [StepMemory(Base.ARGUMENT, number) for number in range(4)]
 RESULT = [StepMemory(Base.RESULT, number) for number in range(4)]
 
@@ -50,7 +36,13 @@ def scratch(offset: int) -> StepMemory:
 
 
 def steps_of(launches: Sequence[FakeLaunch], results: tuple[int | None, ...], arguments: int = 1) -> Steps:
-    return make_steps(FakeProgram(launches, results), arguments)  # type: ignore[arg-type]
+    """The steps of a program of launches; every value is an f32[64]."""
+    numbers = [n for launch in launches for n in (*launch.inputs, *launch.outputs)]
+    dtype, shape = parse_spec("f32[64]")
+    values = tuple(ArgumentSpec(f"v{n}", shape, dtype) for n in range(max(numbers) + 1))
+    kernels: Any = tuple(dict.fromkeys(launch.kernel for launch in launches))
+    nodes = [node for each in launches for node in launched(*cast(Any, (each.kernel, each.inputs, each.outputs)))]
+    return make_steps(Flow(kernels, arguments, values, tuple(nodes), results))
 
 
 def test_a_chain_alternates() -> None:

@@ -14,6 +14,7 @@ from xgpu.analysis.heroes import Form, follow, is_packed
 from xgpu.analysis.in_place import UPDATE_SLICE, updated_operands
 from xgpu.analysis.root_indices import MOST_ROOTS
 from xgpu.analysis.transposes import moves_rows, transpose_of
+from xgpu.dialects.attributes import HOST
 from xgpu.fusion.fallback import (
     CONTRACTIONS,
     DYNAMIC_SLICE,
@@ -188,7 +189,10 @@ class _Grouper:
     def _fall_back(self, op: ir.Operation) -> None:
         """Let ``op`` fall back to XLA. Its operands are stored before it; kernels of its level can read its results."""
         for operand in dict.fromkeys((*op.operands, *captured(op))):
-            self._provide(operand, op.name)
+            if HOST in op.attributes:
+                self._provide_to_host(operand, op.name)
+            else:
+                self._provide(operand, op.name)
         level = max((self._known.level(operand) for operand in (*op.operands, *captured(op))), default=0)
         self._fallbacks[op] = level
         for value in op.results:
@@ -218,6 +222,16 @@ class _Grouper:
             else:
                 self._store(each, Reason("its reader {} is left to XLA", (reader,)))
         for op in sorted(dict.fromkeys(views), key=lambda each: self._facts.order[each]):
+            self._fall_back_too(op)
+
+    def _provide_to_host(self, value: ir.Value, reader: str) -> None:
+        """Make ``value`` available to a loop or branch that the host runs, which knows arrays in memory alone."""
+        array = behind_bitcasts(value)
+        if not math.prod(shape_of(array)):
+            return
+        if not self._is_in_memory(array):
+            self._store(array, Reason("the host runs its reader {}", (reader,)))
+        for op in bitcasts_behind(value):
             self._fall_back_too(op)
 
     def _is_free(self, op: ir.Operation, reader: str) -> bool:

@@ -15,6 +15,10 @@ Numbers = np.ndarray[Any, Any]
 
 _MOST_TRIPS = 1 << 24
 """Iterations up to which the values of integers are evaluated in each of them."""
+_MOST_BITS = 32
+"""Width of counters whose differences are numbers of 64 bits."""
+_BY_ONE = frozenset((("LT", 1), ("GT", -1)))
+"""Comparisons that hold for a counter of such steps up to its bound."""
 _SWAPPED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE"}
 _BINARY: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
     "stablehlo.add": np.add,
@@ -113,6 +117,49 @@ def trip_count(loop: ir.Operation, counters: Mapping[int, Counter]) -> int | Non
         return None
     counter = counters.get(ir.BlockArgument(left).arg_number)
     return None if counter is None else _trips(counter, direction, bound)
+
+
+def trips_at_entry(loop: ir.Operation) -> tuple[ir.Value, ir.Value] | None:
+    """Return two values from before ``loop``: the first one less the second, if positive, is how often its body runs.
+
+    None if that is not known when the loop begins. It is where a counter of 32 bits or fewer goes to a bound in steps
+    of one, as it then cannot wrap around before.
+    """
+    (block,), (body,) = loop.regions[0].blocks, loop.regions[1].blocks
+    (condition,) = terminator_of(block).operands
+    if not is_result_of(condition, "stablehlo.compare"):
+        return None
+    direction = _direction(producer(condition))
+    left, right = map(_unconverted, producer(condition).operands)
+    if not _is_state(left, block) or _from_before(left, loop) is not None:
+        left, right, direction = right, left, _SWAPPED.get(direction, "")
+    bound = _from_before(right, loop)
+    if bound is None or not _is_state(left, block) or shape_of(left) or not dtype_of(left).is_integer:
+        return None
+    number = ir.BlockArgument(left).arg_number
+    start, step = loop.operands[number], _step(terminator_of(body).operands[number], body.arguments[number], loop)
+    if dtype_of(left).is_packed or dtype_of(left).bits > _MOST_BITS or (direction, step) not in _BY_ONE:
+        return None
+    return (bound, start) if step == 1 else (start, bound)
+
+
+def _unconverted(value: ir.Value) -> ir.Value:
+    """Return what ``value`` is converted from, if that is of the same type."""
+    while is_result_of(value, "stablehlo.convert") and producer(value).operands[0].type == value.type:
+        value = producer(value).operands[0]
+    return value
+
+
+def _is_state(value: ir.Value, block: ir.Block) -> bool:
+    return is_argument(value) and value.owner == block
+
+
+def _from_before(value: ir.Value, loop: ir.Operation) -> ir.Value | None:
+    """Return the value from before ``loop`` that a value of its condition equals in all iterations, None for none."""
+    value = unchanging(value, loop)
+    op = None if is_argument(value) else producer(value)
+    is_inside = owning_op(value) == loop if op is None else op.parent == loop
+    return None if is_inside else value
 
 
 def _trips(counter: Counter, direction: str, bound: int) -> int | None:

@@ -1,24 +1,37 @@
 """The C header and source of a package: templates, and tables of the program's steps and kernels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xgpu.packaging.files.filling import filled, table
 from xgpu.packaging.files.interface import Interface, aliasing, described_arrays
 from xgpu.packaging.model import (
     Array,
+    ChoiceStep,
     CopyStep,
     LaunchStep,
+    LoopStep,
     Package,
     Signature,
     Step,
     StepMemory,
+    SwapStep,
     TargetCode,
     Variant,
     ZeroStep,
+    all_steps,
+    inner_steps,
+    places_of,
 )
 from xgpu.target.host.context import ALIGNMENT, FRAME_ALIGNMENT, SHARED, UNWRITTEN_BYTE, offset_of
 
 _BYTES_PER_LINE = 32
+_WAITS = {False: "none waits for the GPU", True: "only to run waits for the GPU"}
+_ADDS = {
+    False: "Adds the program to a stream.",
+    True: "Adds the program to a stream. What comes next in it depends on values that it computes: the call waits for\n"
+    " * the stream to read them, so that all but the last part has been done when it returns; it cannot be captured.",
+}
+"""What the header says, by whether a call waits."""
 
 
 def c_files(interface: Interface) -> dict[str, str]:
@@ -59,6 +72,9 @@ def _values(interface: Interface) -> dict[str, str]:
         "SIGNATURE_COUNT": str(len(package.signatures)),
         "TARGET_COUNT": str(len(package.targets)),
         "MOST_PLACES": str(max([2, *places])),
+        "MOST_SLOTS": str(max([1, *(len(variant.slots) for each in package.signatures for variant in each.variants)])),
+        "WAITS": _WAITS[package.waits],
+        "ADDS": _ADDS[package.waits],
         "TABLES": "\n\n".join(_tables(interface)),
         "FIND": _find_signature(interface),
         "COLLECT_SIZES": _collect_sizes(package),
@@ -80,7 +96,7 @@ _NO_HOST = '#error "this package was exported without a host library"\nstatic co
 
 def _launches(signature: Signature) -> Iterator[LaunchStep]:
     for variant in signature.variants:
-        yield from (step for step in variant.steps if isinstance(step, LaunchStep))
+        yield from (step for step in all_steps(variant.steps) if isinstance(step, LaunchStep))
 
 
 def _tables(interface: Interface) -> Iterator[str]:
@@ -90,7 +106,7 @@ def _tables(interface: Interface) -> Iterator[str]:
     for number, signature in enumerate(package.signatures):
         for target, variant in enumerate(signature.variants):
             yield from _variant_tables(variant, f"{number}_{target}")
-        rows = [f"{{{_steps_and_places(variant, f'{number}_{t}')}}}" for t, variant in enumerate(signature.variants)]
+        rows = [f"{{{_variant_row(variant, f'{number}_{t}')}}}" for t, variant in enumerate(signature.variants)]
         yield table(f"variant variants_{number}", rows)
         extents = [interface.type_of(each).count(each) for each in signature.arrays]
         arrays = zip(signature.arrays, extents, strict=True)
@@ -109,29 +125,51 @@ def _signature_row(signature: Signature, number: int) -> str:
     return f"{{{{{sizes}}}, arrays_{number}, {pairs}, {signature.scratch_bytes}, variants_{number}}}"
 
 
-def _steps_and_places(variant: Variant, key: str) -> str:
-    return f"steps_{key}, {len(variant.steps)}, places_{key}"
+def _variant_row(variant: Variant, key: str) -> str:
+    slots = f"slots_{key}, {len(variant.slots)}, {str(variant.waits).lower()}"
+    return f"steps_{key}, {sum(1 for _ in _rows(variant.steps, []))}, places_{key}, {slots}"
 
 
 def _variant_tables(variant: Variant, key: str) -> Iterator[str]:
     places: list[StepMemory] = []
-    steps = []
-    for step in variant.steps:
-        its = places_of(step)
-        what = {LaunchStep: "LAUNCH", CopyStep: "COPY", ZeroStep: "ZERO"}[type(step)]
-        kernel = step.kernel if isinstance(step, LaunchStep) else 0
-        size = 0 if isinstance(step, LaunchStep) else step.bytes
-        steps.append(f"{{{what}, {kernel}, {len(places)}, {len(its)}, {size}}}")
-        places += its
-    yield table(f"place places_{key}", [f"{{{each.base.name}, {each.number}}}" for each in places])
+    steps = list(_rows(variant.steps, places))
+    yield table(f"place places_{key}", list(map(_place, places)))
+    yield table(f"place slots_{key}", list(map(_place, variant.slots)))
     yield table(f"step steps_{key}", steps)
 
 
-def places_of(step: Step) -> tuple[StepMemory, ...]:
-    """Return the memory that a step uses, in the order in which the C source takes it."""
-    if isinstance(step, LaunchStep):
-        return step.places
-    return (step.source, step.target) if isinstance(step, CopyStep) else (step.target,)
+def _place(place: StepMemory) -> str:
+    return f"{{{place.base.name}, {place.number}}}"
+
+
+def _rows(steps: Sequence[Step], places: list[StepMemory]) -> Iterator[str]:
+    """Yield the rows of steps, each before those of the steps inside it; their ``places`` are appended."""
+    for step in steps:
+        its, first = places_of(step), len(places)
+        places += its
+        inside = [list(_rows(each, places)) for each in inner_steps(step)]
+        if isinstance(step, ChoiceStep):
+            inside = [[f"{{BRANCH, 0, 0, 0, {len(rows)}, 0}}", *rows] for rows in inside]
+        number = step.kernel if isinstance(step, LaunchStep) else len(inside)
+        rows = [row for each in inside for row in each]
+        yield f"{{{_what(step)}, {number}, {first}, {len(its)}, {len(rows)}, {_amount(step)}}}"
+        yield from rows
+
+
+def _what(step: Step) -> str:
+    if isinstance(step, LoopStep):
+        return "REPEAT" if step.condition is None else "WHILE"
+    return {LaunchStep: "LAUNCH", CopyStep: "COPY", ZeroStep: "ZERO", SwapStep: "SWAP", ChoiceStep: "CHOOSE"}[
+        type(step)
+    ]
+
+
+def _amount(step: Step) -> int:
+    if isinstance(step, CopyStep | ZeroStep):
+        return step.bytes
+    if isinstance(step, LoopStep):
+        return step.trips or 0
+    return (1 if step.is_truth else 4) if isinstance(step, ChoiceStep) else 0
 
 
 def _find_signature(interface: Interface) -> str:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -15,15 +16,20 @@ from xgpu.packaging.model import (
     SCRATCH_ALIGNMENT,
     Array,
     Base,
+    ChoiceStep,
     CopyStep,
     GpuKernel,
     LaunchStep,
+    LoopStep,
     Package,
     Signature,
     Step,
     StepMemory,
+    SwapStep,
     TargetCode,
     Variant,
+    ZeroStep,
+    inner_steps,
 )
 from xgpu.target.nvptx.cubin import ptxas_version
 
@@ -93,21 +99,41 @@ def _array(array: Array) -> dict[str, Any]:
 
 
 def _variant(signature: Signature, variant: Variant) -> dict[str, Any]:
-    return {"scratch_bytes": variant.scratch_bytes, "steps": [_step(signature, each) for each in variant.steps]}
+    return {
+        "scratch_bytes": variant.scratch_bytes,
+        "waits": variant.waits,
+        "slots": [_place(signature, each) for each in variant.slots],
+        "steps": [_step(signature, each) for each in variant.steps],
+    }
+
+
+def _place(signature: Signature, given: StepMemory) -> str:
+    if given.base is Base.SCRATCH:
+        return f"scratch + {given.number}"
+    if given.base is Base.SLOT:
+        return f"slot {given.number}"
+    arrays = signature.arguments if given.base is Base.ARGUMENT else signature.results
+    return arrays[given.number].name
 
 
 def _step(signature: Signature, step: Step) -> dict[str, Any]:
-    def place(given: StepMemory) -> str:
-        if given.base is Base.SCRATCH:
-            return f"scratch + {given.number}"
-        arrays = signature.arguments if given.base is Base.ARGUMENT else signature.results
-        return arrays[given.number].name
-
-    if isinstance(step, LaunchStep):
-        return {"launch": step.kernel, "on": [place(each) for each in step.places], "writes": list(step.written)}
-    if isinstance(step, CopyStep):
-        return {"copy": place(step.source), "to": place(step.target), "bytes": step.bytes}
-    return {"zero": place(step.target), "bytes": step.bytes}
+    place = partial(_place, signature)
+    inside = [[_step(signature, each) for each in steps] for steps in inner_steps(step)]
+    match step:
+        case LaunchStep():
+            return {"launch": step.kernel, "on": [place(each) for each in step.places], "writes": list(step.written)}
+        case CopyStep():
+            return {"copy": place(step.source), "to": place(step.target), "bytes": step.bytes}
+        case ZeroStep():
+            return {"zero": place(step.target), "bytes": step.bytes}
+        case SwapStep():
+            return {"swap": [step.first, step.second]}
+        case LoopStep():
+            if step.condition is not None:
+                return {"while": place(step.condition), "steps": inside[0]}
+            return {"repeat": step.trips if step.count is None else place(step.count), "steps": inside[0]}
+        case ChoiceStep():
+            return {"if" if step.is_truth else "case": place(step.index), "branches": inside}
 
 
 def _target(code: TargetCode) -> dict[str, Any]:

@@ -31,6 +31,7 @@ def _values(interface: Interface) -> dict[str, str]:
         "RAW_EXTENTS": _lines(8, [f"pub {name}: usize," for name in every]),
         "PUBLIC_EXTENTS": _lines(4, [f"pub {name}: usize," for name in every]),
         "COPIED_EXTENTS": "".join(f"{name}: found.{name}, " for name in every),
+        "WAITS": "waits for values that say how it goes on" if interface.package.waits else "does not wait for it",
         "RAW_SIZES": sizes,
         "RAW_PARAMETERS": _lines(12, [*(f"{name}: i64," for name in names), *raw]),
         "SIZES": sizes.removesuffix(", "),

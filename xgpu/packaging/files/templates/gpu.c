@@ -72,7 +72,9 @@ static struct {
   CUresult (*cuLaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                              CUstream, void **, void **);
   CUresult (*cuMemcpyDtoDAsync)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
+  CUresult (*cuMemcpyDtoHAsync)(void *, CUdeviceptr, size_t, CUstream);
   CUresult (*cuMemsetD8Async)(CUdeviceptr, unsigned char, size_t, CUstream);
+  CUresult (*cuStreamSynchronize)(CUstream);
   CUresult (*cuGetErrorName)(CUresult, const char **);
   CUresult (*cuGetErrorString)(CUresult, const char **);
 } cuda;
@@ -131,7 +133,9 @@ static bool find_functions(void *from) {
          find_function(from, "cuFuncLoad", &cuda.cuFuncLoad, false) &&
          find_function(from, "cuLaunchKernel", &cuda.cuLaunchKernel, true) &&
          find_function(from, "cuMemcpyDtoDAsync_v2", &cuda.cuMemcpyDtoDAsync, true) &&
+         find_function(from, "cuMemcpyDtoHAsync_v2", &cuda.cuMemcpyDtoHAsync, true) &&
          find_function(from, "cuMemsetD8Async", &cuda.cuMemsetD8Async, true) &&
+         find_function(from, "cuStreamSynchronize", &cuda.cuStreamSynchronize, true) &&
          find_function(from, "cuGetErrorName", &cuda.cuGetErrorName, true) &&
          find_function(from, "cuGetErrorString", &cuda.cuGetErrorString, true);
 }
@@ -306,19 +310,26 @@ static @P@_status load_for(session *s) {
   return status;
 }
 
-static @P@_status machine_enter(session *s, @P@_stream stream) {
+/* Whether the stream is being captured; the default stream of old never is. */
+static @P@_status is_captured(const session *s, bool *found) {
   int capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result = CUDA_SUCCESS;
+  if ((uintptr_t)s->stream > CU_STREAM_LEGACY) result = cuda.cuStreamIsCapturing(s->stream, &capture);
+  if (result != CUDA_SUCCESS) return driver_failed(result, "cuStreamIsCapturing", "the stream");
+  *found = capture != CU_STREAM_CAPTURE_STATUS_NONE;
+  return @U@_OK;
+}
+
+static @P@_status machine_enter(session *s, @P@_stream stream) {
+  bool found = false;
   @P@_status status = enter_context(s, stream);
   if (status != @U@_OK) return status;
   s->kernels = find_loaded(s->context);
   if (s->kernels != NULL && __atomic_load_n(&s->kernels->is_loaded, __ATOMIC_ACQUIRE)) return @U@_OK;
-  CUresult result = CUDA_SUCCESS;
-  if ((uintptr_t)s->stream > CU_STREAM_LEGACY) result = cuda.cuStreamIsCapturing(s->stream, &capture);
-  if (result != CUDA_SUCCESS)
-    status = driver_failed(result, "cuStreamIsCapturing", "the stream");
-  else if (capture != CU_STREAM_CAPTURE_STATUS_NONE)
+  status = is_captured(s, &found);
+  if (status == @U@_OK && found)
     status = fail(@U@_NOT_PREPARED, "the stream is being captured: call @P@_prepare before that");
-  else
+  else if (status == @U@_OK)
     status = load_for(s);
   return status == @U@_OK ? status : machine_leave(s, status);
 }
@@ -366,4 +377,26 @@ static @P@_status machine_copy(session *s, void *to, const void *from, size_t by
 static @P@_status machine_zero(session *s, void *at, size_t bytes) {
   CUresult result = cuda.cuMemsetD8Async((uintptr_t)at, 0, bytes, s->stream);
   return result == CUDA_SUCCESS ? @U@_OK : driver_failed(result, "cuMemsetD8Async", "");
+}
+
+static @P@_status machine_can_wait(session *s) {
+  bool found = false;
+  @P@_status status = is_captured(s, &found);
+  if (status != @U@_OK || !found) return status;
+  return fail(@U@_CANNOT_CAPTURE, "the stream is being captured, and what the program does depends on values on the GPU");
+}
+
+static @P@_status machine_read(session *s, void *into, const void *from, size_t bytes) {
+  /* Another stream may be captured; to wait for this one does not disturb that. */
+  int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUresult result = cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  if (result != CUDA_SUCCESS) return driver_failed(result, "cuThreadExchangeStreamCaptureMode", "");
+  const char *function = "cuMemcpyDtoHAsync";
+  result = cuda.cuMemcpyDtoHAsync(into, (uintptr_t)from, bytes, s->stream);
+  if (result == CUDA_SUCCESS) {
+    function = "cuStreamSynchronize";
+    result = cuda.cuStreamSynchronize(s->stream);
+  }
+  cuda.cuThreadExchangeStreamCaptureMode(&mode);
+  return result == CUDA_SUCCESS ? @U@_OK : driver_failed(result, function, "");
 }

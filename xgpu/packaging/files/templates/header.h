@@ -4,7 +4,7 @@
  * finds the CUDA driver when it first runs. @HOST_NOTE@
  *
  * All functions may be called from several threads at once, from any CUDA context, and on any stream. None ends the
- * process, and none waits for the GPU.
+ * process, and @WAITS@.
  */
 #ifndef XGPU_@U@_H
 #define XGPU_@U@_H
@@ -36,8 +36,9 @@ typedef enum @P@_status {
   @U@_UNSUPPORTED_DEVICE = 9, /* The package has no kernels for this GPU. */
   @U@_NOT_PREPARED = 10,      /* The stream is being captured, and @P@_prepare was not called before. */
   @U@_OUT_OF_MEMORY = 11,     /* There is no memory on the host for what a call needs. */
-  @U@_DRIVER_ERROR = 12,     /* A function of the CUDA driver failed. */
-  @U@_INTERNAL_ERROR = 13     /* The package is damaged, or its compiler at fault. */
+  @U@_DRIVER_ERROR = 12,      /* A function of the CUDA driver failed. */
+  @U@_INTERNAL_ERROR = 13,    /* The package is damaged, or its compiler at fault. */
+  @U@_CANNOT_CAPTURE = 14     /* The stream is being captured, and the program must read values to go on. */
 } @P@_status;
 
 /* A stream: a CUstream or cudaStream_t, or NULL for the default stream of the current context. */
@@ -62,7 +63,7 @@ typedef struct @P@_extents {
 /* Unloads the kernels of the context of a stream. Work of this package must have ended there. */
 @U@_API @P@_status @P@_unload(@P@_stream stream);
 
-/* Adds the program to a stream. Arrays are in row-major order, in memory that the context can access, and stay there
+/* @ADDS@ Arrays are in row-major order, in memory that the context can access, and stay there
  * until the work has ended; so does scratch, which calls that may run at the same time must not share.
  *
 @ARRAYS@

@@ -87,3 +87,12 @@ static @P@_status machine_zero(session *s, void *at, size_t bytes) {
   memset(at, 0, bytes);
   return @U@_OK;
 }
+
+static @P@_status machine_can_wait(session *s) {
+  (void)s;
+  return @U@_OK;
+}
+
+static @P@_status machine_read(session *s, void *into, const void *from, size_t bytes) {
+  return machine_copy(s, into, from, bytes);
+}

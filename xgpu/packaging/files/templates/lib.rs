@@ -180,7 +180,7 @@ pub unsafe fn unload(stream: Stream) -> Result<(), Error> {
     check(raw::@P@_unload(stream.0))
 }
 
-/// Adds the program to a stream, and does not wait for it.
+/// Adds the program to a stream, and @WAITS@.
 ///
 @ARRAYS@
 ///

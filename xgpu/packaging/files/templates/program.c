@@ -15,27 +15,35 @@
 
 /* ---- What the program is. ---- */
 
-/* Memory that a step uses: an argument or result by its number, or scratch by its offset. */
-enum base { ARGUMENT, RESULT, SCRATCH };
+/* Memory that a step uses: an argument or result by its number, scratch by its offset, or what a slot points to. */
+enum base { ARGUMENT, RESULT, SCRATCH, SLOT };
 typedef struct place {
   enum base base;
   size_t number;
 } place;
 
-/* A launch of a kernel on places, a copy from the first place to the second one, or zeros for a place. */
-enum what { LAUNCH, COPY, ZERO };
+/* LAUNCH: a kernel on places. COPY: from the first place to the second one. ZERO: zeros for a place. SWAP: two slots
+ * exchange what they point to. The steps of which there are `inside` come right after their own: REPEAT runs them
+ * `amount` times, or as often as the int64_t at its place says, and WHILE as long as the byte at its place is not 0.
+ * Those of CHOOSE are BRANCHes, with steps of their own: it runs the one whose number is the int32_t at its place, or the
+ * last one; of a byte, the first one for all but 0. */
+enum what { LAUNCH, COPY, ZERO, SWAP, REPEAT, WHILE, CHOOSE, BRANCH };
 typedef struct step {
   enum what what;
-  unsigned kernel;
+  unsigned number; /* Of the kernel; of CHOOSE, how many branches it has. */
   unsigned first_place;
   unsigned places;
-  size_t bytes;
+  unsigned inside;
+  size_t amount; /* Bytes to copy, to set to zero or to read; of REPEAT, how often it runs. */
 } step;
 
 typedef struct variant {
   const step *steps;
   unsigned step_count;
   const place *places;
+  const place *slots; /* What slots point to at first. */
+  unsigned slot_count;
+  bool waits; /* Whether values that the host reads say which steps come next. */
 } variant;
 
 typedef struct array {
@@ -66,7 +74,8 @@ enum {
   SIZES = @SIZE_COUNT@,
   SIGNATURES = @SIGNATURE_COUNT@,
   TARGETS = @TARGET_COUNT@,
-  MOST_PLACES = @MOST_PLACES@
+  MOST_PLACES = @MOST_PLACES@,
+  MOST_SLOTS = @MOST_SLOTS@
 };
 
 @TABLES@
@@ -93,6 +102,7 @@ const char *@P@_status_text(@P@_status status) {
     case @U@_OUT_OF_MEMORY: return "no memory";
     case @U@_DRIVER_ERROR: return "a function of the CUDA driver failed";
     case @U@_INTERNAL_ERROR: return "internal error";
+    case @U@_CANNOT_CAPTURE: return "the program cannot be captured";
   }
   return "unknown status";
 }
@@ -121,6 +131,9 @@ static unsigned machine_target(const session *s);
 static @P@_status machine_launch(session *s, unsigned kernel, void **pointers, unsigned count);
 static @P@_status machine_copy(session *s, void *to, const void *from, size_t bytes);
 static @P@_status machine_zero(session *s, void *at, size_t bytes);
+/* Whether the host may wait for what is added to the stream; then it may read from there. */
+static @P@_status machine_can_wait(session *s);
+static @P@_status machine_read(session *s, void *into, const void *from, size_t bytes);
 
 #ifdef @U@_HOST
 @HOST@
@@ -174,27 +187,90 @@ static @P@_status check_arrays(const signature *of, const void *const *arrays, c
   return @U@_OK;
 }
 
-static void *address(const place *at, const void *const *arrays, void *scratch) {
-  if (at->base == SCRATCH) return (char *)scratch + at->number;
+/* What a call works on. */
+typedef struct call {
+  session *s;
+  const variant *of;
+  const void *const *arrays;
+  void *scratch;
+  void *slots[MOST_SLOTS];
+} call;
+
+static void *address(const call *c, const place *at) {
+  if (at->base == SCRATCH) return (char *)c->scratch + at->number;
+  if (at->base == SLOT) return c->slots[at->number];
   /* Nothing is written to arguments, but those that a result is in place of. */
-  return (void *)(uintptr_t)arrays[at->base == RESULT ? ARGUMENTS + at->number : at->number];
+  return (void *)(uintptr_t)c->arrays[at->base == RESULT ? ARGUMENTS + at->number : at->number];
 }
 
-static @P@_status add_steps(session *s, const variant *of, const void *const *arrays, void *scratch) {
+static @P@_status add_steps(call *c, unsigned first, unsigned end);
+
+/* Runs the steps inside a loop again and again. */
+static @P@_status add_loop(call *c, unsigned number) {
+  const step *loop = &c->of->steps[number];
+  const place *read = &c->of->places[loop->first_place];
   @P@_status status = @U@_OK;
-  for (unsigned n = 0; n < of->step_count && status == @U@_OK; n++) {
-    const step *next = &of->steps[n];
-    void *pointers[MOST_PLACES];
-    for (unsigned p = 0; p < next->places; p++)
-      pointers[p] = address(&of->places[next->first_place + p], arrays, scratch);
-    if (next->what == LAUNCH)
-      status = machine_launch(s, next->kernel, pointers, next->places);
-    else if (next->what == ZERO)
-      status = machine_zero(s, pointers[0], next->bytes);
-    else if (pointers[0] != pointers[1])
-      status = machine_copy(s, pointers[1], pointers[0], next->bytes);
+  int64_t turns = (int64_t)loop->amount;
+  if (loop->what == REPEAT && loop->places > 0) status = machine_read(c->s, &turns, address(c, read), sizeof turns);
+  for (int64_t turn = 0; status == @U@_OK && (loop->what == WHILE || turn < turns); turn++) {
+    if (loop->what == WHILE) {
+      uint8_t goes_on = 0;
+      status = machine_read(c->s, &goes_on, address(c, read), sizeof goes_on);
+      if (status != @U@_OK || !goes_on) break;
+    }
+    status = add_steps(c, number + 1, number + 1 + loop->inside);
   }
   return status;
+}
+
+/* Runs the steps of one branch. */
+static @P@_status add_choice(call *c, unsigned number) {
+  const step *choice = &c->of->steps[number];
+  uint8_t is_true = 0;
+  int32_t index = 0;
+  bool is_byte = choice->amount == sizeof is_true;
+  void *into = is_byte ? (void *)&is_true : (void *)&index;
+  @P@_status status = machine_read(c->s, into, address(c, &c->of->places[choice->first_place]), choice->amount);
+  if (status != @U@_OK) return status;
+  if (is_byte) index = is_true ? 0 : 1;
+  unsigned chosen = (uint32_t)index < choice->number ? (unsigned)index : choice->number - 1, at = number + 1;
+  for (; chosen > 0; chosen--) at += 1 + c->of->steps[at].inside;
+  return add_steps(c, at + 1, at + 1 + c->of->steps[at].inside);
+}
+
+static @P@_status add_step(call *c, unsigned number) {
+  const step *next = &c->of->steps[number];
+  const place *places = &c->of->places[next->first_place];
+  void *pointers[MOST_PLACES];
+  for (unsigned p = 0; p < next->places; p++) pointers[p] = address(c, &places[p]);
+  switch (next->what) {
+    case LAUNCH: return machine_launch(c->s, next->number, pointers, next->places);
+    case COPY: return pointers[0] == pointers[1] ? @U@_OK : machine_copy(c->s, pointers[1], pointers[0], next->amount);
+    case ZERO: return machine_zero(c->s, pointers[0], next->amount);
+    case SWAP:
+      c->slots[places[0].number] = pointers[1];
+      c->slots[places[1].number] = pointers[0];
+      return @U@_OK;
+    case REPEAT:
+    case WHILE: return add_loop(c, number);
+    case CHOOSE: return add_choice(c, number);
+    case BRANCH: break;
+  }
+  return fail(@U@_INTERNAL_ERROR, "a step is of no kind");
+}
+
+static @P@_status add_steps(call *c, unsigned first, unsigned end) {
+  @P@_status status = @U@_OK;
+  for (unsigned n = first; n < end && status == @U@_OK; n += 1 + c->of->steps[n].inside) status = add_step(c, n);
+  return status;
+}
+
+static @P@_status add_all(session *s, const variant *of, const void *const *arrays, void *scratch) {
+  call c = {.s = s, .of = of, .arrays = arrays, .scratch = scratch};
+  @P@_status status = of->waits ? machine_can_wait(s) : @U@_OK;
+  if (status != @U@_OK) return status;
+  for (unsigned n = 0; n < of->slot_count; n++) c.slots[n] = address(&c, &of->slots[n]);
+  return add_steps(&c, 0, of->step_count);
 }
 
 @P@_status @P@_get_extents(@SIZES@@P@_extents *extents) {
@@ -222,5 +298,5 @@ static @P@_status add_steps(session *s, const variant *of, const void *const *ar
   if (status == @U@_OK) status = check_arrays(of, arrays, scratch, scratch_bytes);
   if (status == @U@_OK) status = machine_enter(&s, stream);
   if (status != @U@_OK) return status;
-  return machine_leave(&s, add_steps(&s, &of->variants[machine_target(&s)], arrays, scratch));
+  return machine_leave(&s, add_all(&s, &of->variants[machine_target(&s)], arrays, scratch));
 }
