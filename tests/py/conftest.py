@@ -17,6 +17,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 from tests.py import effort
 from xgpu import ir
+from xgpu.target.host import linker
 
 # Kernels kept from another run would hide what the code does now; tests of the cache have folders of their own.
 os.environ["XGPU_CACHE"] = "off"
@@ -68,15 +69,41 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(effort.seed_of_commit())
 
 
+# The collector of garbage looks at new objects after every 700, and at all of them again and again: 3 % of the time.
+gc.set_threshold(20_000)
+
+
+def _pass_over_what_there_is() -> None:
+    """Let the collector pass over all objects but the garbage among them, for good."""
+    gc.collect()
+    gc.freeze()
+
+
+_FOLDERS_ABOUT_THE_HOST = frozenset(("host", "runtime"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Kernels for the host are run once, so LLVM is not to make the best machine code; it is, where that is tested."""
+    is_quick = effort.by_level(True, True, False)
+    linker.RUNS_ONCE = is_quick and _FOLDERS_ABOUT_THE_HOST.isdisjoint(item.path.parts)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """The collector passes over what is there for all the tests: modules, and the tests themselves."""
-    gc.freeze()
+    """Modules, and the tests themselves, are there for all the tests."""
+    _pass_over_what_there_is()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """What is left when the last test of a file has ended stays, most of it in caches."""
+    yield
+    if nextitem is None or nextitem.path != item.path:
+        _pass_over_what_there_is()
 
 
 @pytest.fixture
-def own_garbage() -> Iterator[None]:
+def own_garbage() -> None:
     """Garbage is looked for among what the test makes alone: what hundreds of tests left takes a second each time."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
+    _pass_over_what_there_is()

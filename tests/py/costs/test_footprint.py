@@ -3,13 +3,11 @@
 import math
 import random
 import re
-import sys
-from collections import Counter
-from types import FrameType
 
 import pytest
 from hypothesis import given
 
+from tests.py.fusion.planning_effort import counted_calls
 from tests.py.indexing.hlo_programs import build, type_of
 from tests.py.indexing.indexing_strategies import decisions, hundreds, make_interval, make_map
 from xgpu.costs import footprint as counting
@@ -96,17 +94,9 @@ def test_reshapes_read_all(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> N
 
 
 def _calls(map_: IndexingMap) -> int:
-    calls = Counter[str]()
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        calls[event] += 1
-
-    sys.setprofile(count)
-    try:
+    with counted_calls() as calls:
         footprint.__wrapped__(map_)
-    finally:
-        sys.setprofile(None)
-    return calls["call"]
+    return calls()
 
 
 def test_time_is_linear_in_the_rank() -> None:

@@ -1,13 +1,12 @@
 """The work of planning: a bounded number of steps for each operation, however long chains of producers are."""
 
-import sys
 from collections import Counter
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from tests.py.fusion.planning_effort import calls_to_plan
+from tests.py.fusion.planning_effort import calls_to_plan, counted_calls
 from xgpu.costs.evaluations import Evaluations
 from xgpu.costs.recomputation import Costs
 from xgpu.driver.compiler import plan_program
@@ -375,15 +374,10 @@ def test_kernels_that_may_share_a_launch_are_not_compared_with_each_other(monkey
 
     def counting(kernels, *arguments):
         calls["kernels"] += len(kernels)
-
-        def count(frame, event, argument):
-            calls["calls"] += event == "call"
-
-        sys.setprofile(count)
-        try:
-            return without_conflicts(kernels, *arguments)
-        finally:
-            sys.setprofile(None)
+        with counted_calls() as made:
+            result = without_conflicts(kernels, *arguments)
+        calls["calls"] += made()
+        return result
 
     monkeypatch.setattr(small_kernels, "_without_conflicts", counting)
     found = []

@@ -1,12 +1,14 @@
 """Index operations mean the same after simplification and lowering: random maps against IndexingMap.evaluate."""
 
 import itertools
+import random
 from collections.abc import Sequence
 from functools import cache
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.py.indexing.indexing_strategies import Decisions
 from xgpu import ir
 from xgpu.dialects.attributes import INDEX_BITS, int_of, map_attribute
 from xgpu.indexing.affine import AffineExpr, constant, dim
@@ -19,34 +21,51 @@ from xgpu.passes.support.ranges import constant_of
 POINTS = 25
 
 
-def intervals(magnitude: int) -> st.SearchStrategy[Interval]:
-    lowers = st.integers(-magnitude, magnitude)
-    return st.builds(lambda lower, size: Interval(lower, lower + size), lowers, st.integers(0, magnitude))
+cases = st.binary(min_size=256, max_size=256).map(Decisions)
 
 
-def expressions(rank: int) -> st.SearchStrategy[AffineExpr]:
-    leaves = st.one_of(st.integers(0, rank - 1).map(dim), st.integers(-9, 9).map(constant))
-    small = st.integers(-6, 6)
-    divisors = st.sampled_from((2, 3, 4, 5, 8, 12))
-    return st.recursive(
-        leaves,
-        lambda inner: st.one_of(
-            st.builds(lambda a, b: a + b, inner, inner),
-            st.builds(lambda a, b: a - b, inner, inner),
-            st.builds(lambda a, k: a * k, inner, small),
-            st.builds(lambda a, k: a // k, inner, divisors),
-            st.builds(lambda a, k: a % k, inner, divisors),
-        ),
-        max_leaves=5,
+def make_number(rng: random.Random, largest: int) -> int:
+    """Return a number up to ``largest``, half of the time one of fewer bits."""
+    return rng.randint(0, largest) >> (rng.randrange(largest.bit_length()) if rng.getrandbits(1) else 0)
+
+
+def make_interval(rng: random.Random, magnitude: int) -> Interval:
+    """Return an interval from a number up to ``magnitude``, or its negative, as long as another one."""
+    lower = rng.choice((1, -1)) * make_number(rng, magnitude)
+    return Interval(lower, lower + make_number(rng, magnitude))
+
+
+def make_limits(rng: random.Random, possible: Interval) -> Interval:
+    """Return an interval that has many of another one's members: its bounds are moved in, out or not at all."""
+    most = (possible.upper - possible.lower) // 2 + 1
+    first, second = (
+        bound + rng.choice((0, -1, 1)) * make_number(rng, most) for bound in (possible.lower, possible.upper)
     )
+    return Interval(min(first, second), max(first, second))
 
 
-@st.composite
-def maps(draw: st.DrawFn, rank: int, results: int, magnitude: int) -> IndexingMap:
-    dims = tuple(draw(intervals(magnitude)) for _ in range(rank))
-    exprs = tuple(draw(expressions(rank)) for _ in range(results))
-    constraints = draw(st.lists(st.tuples(expressions(rank), intervals(15)), max_size=2))
-    return IndexingMap(dims, (), exprs, tuple(constraints))
+def make_expr(rng: random.Random, rank: int, leaves: int = 5, depth: int = 4) -> AffineExpr:
+    """Return any expression of dimensions and constants, at most so many together, and so many levels of operators."""
+    kind = "leaf" if not depth else rng.choice(("leaf", "sum", "difference", "product", "quotient", "remainder"))
+    if kind == "leaf" or (leaves == 1 and kind in ("sum", "difference")):
+        return rng.choice((dim(rng.randrange(rank)), constant(rng.randint(-9, 9))))
+    if kind in ("sum", "difference"):
+        left = rng.randrange(1, leaves)
+        first, second = (make_expr(rng, rank, count, depth - 1) for count in (left, leaves - left))
+        return first + second if kind == "sum" else first - second
+    operand = make_expr(rng, rank, leaves, depth - 1)
+    if kind == "product":
+        return operand * rng.randint(-6, 6)
+    divisor = rng.choice((2, 3, 4, 5, 8, 12))
+    return operand // divisor if kind == "quotient" else operand % divisor
+
+
+def make_map(rng: random.Random, ranges: Sequence[Interval], results: int) -> IndexingMap:
+    """Return a map of arguments in ``ranges``, of which many are in its domain; it has up to two constraints."""
+    dims = tuple(make_limits(rng, possible) for possible in ranges)
+    conditions = [make_expr(rng, len(dims)) for _ in range(rng.randrange(3))]
+    constraints = tuple((expr, make_limits(rng, expr.interval(ranges, ()))) for expr in conditions)
+    return IndexingMap(dims, (), tuple(make_expr(rng, len(dims)) for _ in range(results)), constraints)
 
 
 def program(ranges: Sequence[Interval], producer: IndexingMap, consumer: IndexingMap) -> str:
@@ -143,22 +162,34 @@ def check(ranges: Sequence[Interval], producer: IndexingMap, consumer: IndexingM
             assert expected is None or got == list(expected), (point, between)
 
 
-@given(st.tuples(intervals(20), intervals(20)), maps(2, 2, 25), maps(2, 2, 40))
-def test_small(ranges: tuple[Interval, ...], producer: IndexingMap, consumer: IndexingMap) -> None:
-    check(ranges, producer, consumer, "simplify-indexing,lower-indexing,simplify-arith,canonicalize,cse")
+type Case = tuple[tuple[Interval, ...], IndexingMap, IndexingMap]
 
 
-@given(st.tuples(intervals(20), intervals(20)), maps(2, 2, 25), maps(2, 2, 40))
-def test_lowering_alone(ranges: tuple[Interval, ...], producer: IndexingMap, consumer: IndexingMap) -> None:
-    check(ranges, producer, consumer, "lower-indexing")
+def make_case(rng: random.Random, magnitudes: Sequence[int] = (20, 20), results: int = 2) -> Case:
+    """Return ranges of two arguments, a map of these, and one with so many results of what the first one returns."""
+    ranges = tuple(make_interval(rng, magnitude) for magnitude in magnitudes)
+    producer = make_map(rng, ranges, 2)
+    between = [expr.interval(ranges, ()) for expr in producer.results]
+    return ranges, producer, make_map(rng, between, results)
 
 
-@given(st.tuples(intervals(1 << 34), intervals(3)), maps(2, 2, 1 << 36), maps(2, 1, 1 << 62))
-def test_large(ranges: tuple[Interval, ...], producer: IndexingMap, consumer: IndexingMap) -> None:
+@given(cases)
+def test_small(rng: random.Random) -> None:
+    check(*make_case(rng), "simplify-indexing,lower-indexing,simplify-arith,canonicalize,cse")
+
+
+@given(cases)
+def test_lowering_alone(rng: random.Random) -> None:
+    check(*make_case(rng), "lower-indexing")
+
+
+@given(cases)
+def test_large(rng: random.Random) -> None:
+    ranges, producer, consumer = make_case(rng, (1 << 34, 3), results=1)
     samples = tuple(Interval(r.lower, min(r.upper, r.lower + 50)) for r in ranges)
     check(samples, producer, consumer, "simplify-indexing,lower-indexing,simplify-arith,canonicalize,cse")
 
 
-@given(st.tuples(intervals(20), intervals(20)), maps(2, 2, 25), maps(2, 1, 40), st.integers(1, 12))
-def test_limited_size(ranges: tuple[Interval, ...], producer: IndexingMap, consumer: IndexingMap, size: int) -> None:
-    check(ranges, producer, consumer, f"simplify-indexing{{max-size={size}}},lower-indexing")
+@given(cases, st.integers(1, 12))
+def test_limited_size(rng: random.Random, size: int) -> None:
+    check(*make_case(rng, results=1), f"simplify-indexing{{max-size={size}}},lower-indexing")

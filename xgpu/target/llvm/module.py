@@ -18,21 +18,45 @@ def parse_llvm_ir(llvm_ir: str) -> llvm.ModuleRef:
     return module
 
 
-def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: int, vectorize: bool = False) -> None:
+def optimize(
+    module: llvm.ModuleRef,
+    machine: llvm.TargetMachine,
+    opt_level: int,
+    vectorize: bool = False,
+    unroll: bool = True,
+) -> None:
     """Run LLVM's standard pipeline of a level on a module, in place."""
     options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
     # LLVM 22.1's loop vectoriser takes an access at b*d + t mod d (d a power of two) for a consecutive one, and reads
     # past the end of an array; see tests/py/target/host/test_host_loops.py.
     options.loop_vectorization = False
     options.slp_vectorization = vectorize
+    options.loop_unrolling = unroll
     builder = llvm.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
     try:
         passes.run(module, builder)
     finally:
-        # Its class has two bases, of which the first hides the second one's method, so close() would free nothing.
-        NewPassManager._dispose(passes)
-        passes.detach()
+        _free(passes)
+
+
+def drop_unreached(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    """Erase blocks that nothing reaches, in place; without optimisation, each part of a coroutine has all of them."""
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0))
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_sccp_pass()
+    try:
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+    finally:
+        _free(passes)
+
+
+def _free(passes: NewPassManager) -> None:
+    # The class of a module's has two bases, of which the first hides the second one's method: close() frees nothing.
+    NewPassManager._dispose(passes)
+    passes.detach()
 
 
 def _diagnosis(message: str, llvm_ir: str) -> str:

@@ -10,7 +10,7 @@ from xgpu.target.llvm.module import optimize, parse_llvm_ir
 INDICES = "%tx: i32, %ty: i32, %tz: i32, %bx: i32, %by: i32, %bz: i32"
 
 
-def butterflies(chains: int, steps: int, between: str = "") -> HostCode:
+def butterflies(chains: int, steps: int, between: str = "", sanitize: bool = False) -> HostCode:
     """A kernel of chains of shuffles and additions, written one after the other, whose sum is stored."""
     lines = ["%c1 = llvm.mlir.constant(1 : i32) : i32", "%t = llvm.add %tx, %c1 : i32"]
     total = "%t"
@@ -34,7 +34,7 @@ def butterflies(chains: int, steps: int, between: str = "") -> HostCode:
         llvm.store {total}, %out : i32, !llvm.ptr
         llvm.return
       }}"""
-    return compile_host(ir.Module.parse(text))
+    return compile_host(ir.Module.parse(text), sanitize=sanitize)
 
 
 @pytest.mark.parametrize(("chains", "steps", "sites"), [(1, 5, 5), (4, 5, 5), (8, 3, 3), (9, 3, 6)])
@@ -46,6 +46,14 @@ def test_independent_shuffles_are_one_step(context: ir.Context, chains: int, ste
 def test_shuffles_stay_on_their_side_of_an_access(context: ir.Context) -> None:
     stores = "%u{0}_{1} = llvm.load %out : !llvm.ptr -> i32"
     assert len(butterflies(4, 2, stores).waits) == 8
+
+
+def test_checked_code_has_nothing_that_is_never_reached(context: ir.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not optimised, and each of the three parts of a coroutine is a copy of all of it at first."""
+    text = butterflies(4, 5, sanitize=True).llvm_ir
+    size = len(linker._object_code(text, linker.CHECKED_OPT_LEVEL))
+    monkeypatch.setattr(linker, "drop_unreached", lambda *arguments: None)
+    assert size < 0.7 * len(linker._object_code(text, linker.CHECKED_OPT_LEVEL))
 
 
 def test_code_grows_with_the_number_of_shuffles_only(context: ir.Context) -> None:
