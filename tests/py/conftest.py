@@ -17,7 +17,6 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 from tests.py import effort
 from xgpu import ir
-from xgpu.target.host import linker
 
 # Kernels kept from another run would hide what the code does now; tests of the cache have folders of their own.
 os.environ["XGPU_CACHE"] = "off"
@@ -77,16 +76,6 @@ def _pass_over_what_there_is() -> None:
     """Let the collector pass over all objects but the garbage among them, for good."""
     gc.collect()
     gc.freeze()
-
-
-_FOLDERS_ABOUT_THE_HOST = frozenset(("host", "runtime"))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Kernels for the host are run once, so LLVM is not to make the best machine code; it is, where that is tested."""
-    is_quick = effort.by_level(True, True, False)
-    linker.RUNS_ONCE = is_quick and _FOLDERS_ABOUT_THE_HOST.isdisjoint(item.path.parts)
 
 
 @pytest.hookimpl(trylast=True)

@@ -24,8 +24,6 @@ OPT_LEVEL = 3
 CHECKED_OPT_LEVEL = 0
 """That of code which checks its accesses: checks are calls, which take most of its time, and LLVM moves little across.
 """
-RUNS_ONCE = False
-"""Whether code runs once and is thrown away, as that of tests: machine code is then made in a fifth of the time."""
 # These CPU features convert to bf16 with subnormals flushed to zero, which is not what the program says.
 _FLUSHING_FEATURES = ("avx512bf16", "avxneconvert", "avx10.2", "avx10.2-256", "avx10.2-512")
 # What only some kernels call, in libraries of their own, by a function that tells: the library, and what it exports.
@@ -138,7 +136,7 @@ _make_linker = cache(_Linker)
 
 def _object_code(llvm_ir: str, opt_level: int = OPT_LEVEL) -> bytes:
     module = parse_llvm_ir(llvm_ir)
-    optimize(module, machine(opt_level), opt_level, vectorize=True, unroll=not RUNS_ONCE)
+    optimize(module, machine(opt_level), opt_level, vectorize=True)
     if opt_level == CHECKED_OPT_LEVEL:
         drop_unreached(module, machine(opt_level))
-    return bytes(machine(0 if RUNS_ONCE else opt_level).emit_object(module))
+    return bytes(machine(opt_level).emit_object(module))

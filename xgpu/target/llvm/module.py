@@ -18,20 +18,13 @@ def parse_llvm_ir(llvm_ir: str) -> llvm.ModuleRef:
     return module
 
 
-def optimize(
-    module: llvm.ModuleRef,
-    machine: llvm.TargetMachine,
-    opt_level: int,
-    vectorize: bool = False,
-    unroll: bool = True,
-) -> None:
+def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: int, vectorize: bool = False) -> None:
     """Run LLVM's standard pipeline of a level on a module, in place."""
     options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
     # LLVM 22.1's loop vectoriser takes an access at b*d + t mod d (d a power of two) for a consecutive one, and reads
     # past the end of an array; see tests/py/target/host/test_host_loops.py.
     options.loop_vectorization = False
     options.slp_vectorization = vectorize
-    options.loop_unrolling = unroll
     builder = llvm.create_pass_builder(machine, options)
     passes = builder.getModulePassManager()
     try:
