@@ -25,6 +25,11 @@ H200 = device("sm_90a")
         (AttentionSizes(256, 2048, 2048, 128, 128), 899e-6, 3786e-6),
         (AttentionSizes(64, 4096, 4096, 128, 128), 875e-6, 3533e-6),
         (AttentionSizes(256, 2048, 2048, 64, 64), 683e-6, 3548e-6),
+        (AttentionSizes(256, 2048, 2048, 64, 64, 4), 1340e-6, 4896e-6),
+        (AttentionSizes(192, 1024, 1024, 64, 64, 4), 300e-6, 1030e-6),
+        (AttentionSizes(8, 8192, 8192, 64, 64, 4), 640e-6, 2243e-6),
+        (AttentionSizes(64, 2048, 2048, 64, 64, 2, 20), 375e-6, 1024e-6),
+        (AttentionSizes(64, 2048, 2048, 64, 64, 4, 20), 500e-6, 1521e-6),
     ],
 )
 def test_times_are_about_those_measured(sizes: AttentionSizes, kernel: float, library: float) -> None:

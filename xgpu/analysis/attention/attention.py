@@ -27,6 +27,7 @@ DOT = "stablehlo.dot_general"
 REDUCE = "stablehlo.reduce"
 PAD = "stablehlo.pad"
 IOTA = "stablehlo.iota"
+_DIVIDE = "stablehlo.divide"
 _LEAST_OF_FUNCTION = 8
 """Instructions from which on an operation is none that is hidden behind products."""
 _MOVES = frozenset(("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose"))
@@ -146,7 +147,10 @@ class Attention:
 
     @cached_property
     def instructions(self) -> int:
-        """About how many instructions the functions take by which a logit is computed: a cap, or what masks are."""
+        """About how many instructions the functions take by which a logit is computed: a cap, or what masks are.
+
+        Divisors are left to the exponential, or to a function.
+        """
         whole, pending, seen, total = math.prod(self.shape), [self.softmax.logits], set[ir.Operation](), 0
         while pending:
             op = defining_op(pending.pop())
@@ -154,8 +158,9 @@ class Attention:
                 continue
             seen.add(op)
             known = OPERATIONS.get(op.name)
-            is_function = known is not None and known.instructions >= _LEAST_OF_FUNCTION
-            total += known.instructions if known is not None and is_function else 0
+            is_divided = op.name == _DIVIDE and number_of(op.operands[1]) is not None
+            if known is not None and known.instructions >= _LEAST_OF_FUNCTION and not is_divided:
+                total += known.instructions
             pending += [value for value in op.operands if math.prod(shape_of(value)) == whole]
         return total
 
@@ -293,7 +298,7 @@ def _softmax(weights: ir.Value, key: int) -> Softmax | None:
     """Return what ``weights`` are the softmax of along ``key``."""
     quotients = value, map_ = behind((weights, identity_map(shape_of(weights)).with_simple_results()), _MOVES)
     quotient = defining_op(value)
-    if quotient is None or quotient.name != "stablehlo.divide":
+    if quotient is None or quotient.name != _DIVIDE:
         return None
     powers = value, power_map = behind((quotient.operands[0], map_), _MOVES)
     power = defining_op(value)

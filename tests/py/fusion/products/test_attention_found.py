@@ -10,8 +10,12 @@ import pytest
 from jax import lax
 
 import xgpu
+from xgpu.analysis.attention.attention import Attention
+from xgpu.costs.attention import AttentionSizes
 from xgpu.device import device
+from xgpu.emit.families.attention.facts import sizes_of
 from xgpu.interface.api import compile_to
+from xgpu.passes.prepare.products import find_chains
 
 _Program = Callable[..., Any]
 _Q = "bf16[2,48,4,64]"
@@ -179,6 +183,23 @@ def _by_columns(x: Any, w: Any, o: Any) -> Any:
 def _projected(x: Any, w: Any, v: Any) -> Any:
     q, k = (jnp.einsum("bqhd,de->bqhe", x, w) for _ in range(2))
     return jnp.einsum("bqf,fg->bqg", _sums(_logits(q, k), v).reshape(2, 48, 256), jnp.tile(w, (4, 4)))
+
+
+@pytest.mark.parametrize(
+    ("logits", "instructions"),
+    [(lambda s: s / 8.3, 0), (lambda s: s * 0.125, 0), (lambda s: 30 * jnp.tanh(s / 30), 20)],
+)
+def test_functions_of_logits_count(logits: _Program, instructions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Factors and divisors do not: they are left to the exponential."""
+    found = []
+
+    def sizes(attention: Attention) -> AttentionSizes:
+        found.append(sizes_of(attention))
+        return found[-1]
+
+    monkeypatch.setattr(find_chains, "sizes_of", sizes)
+    assert "attention" in _emitters(lambda q: _sums(logits(_logits(q, q)), q), _Q)
+    assert {each.instructions for each in found} == {instructions}
 
 
 def test_gradients_are_left_if_that_is_asked_for() -> None:
