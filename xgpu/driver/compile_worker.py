@@ -47,13 +47,20 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     with contextlib.suppress(OSError):
         os.dup2(2, 1)
-    print(json.dumps({"ready": True}), file=answers, flush=True)
-    for line in sys.stdin.buffer:
-        try:
-            answer = _build(json.loads(line))
-        except Exception as error:
-            answer = {"error": _described(error)}
-        print(json.dumps(answer), file=answers, flush=True)
+    try:
+        print(json.dumps({"ready": True}), file=answers, flush=True)
+        for line in sys.stdin.buffer:
+            print(json.dumps(_answer(line)), file=answers, flush=True)
+    except BrokenPipeError:
+        # Whoever asked has ended, interrupted maybe. What cannot be written is not to be tried again at the end.
+        os._exit(0)
+
+
+def _answer(line: bytes) -> dict[str, Any]:
+    try:
+        return _build(json.loads(line))
+    except Exception as error:
+        return {"error": _described(error)}
 
 
 if __name__ == "__main__":

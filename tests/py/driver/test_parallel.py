@@ -264,6 +264,24 @@ def _is_running(pid: int) -> bool:
     return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
+def test_a_worker_whose_answers_nobody_reads_ends_in_silence():
+    """As one does that is still starting when the command is interrupted."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        process = subprocess.run(
+            [sys.executable, "-m", "xgpu.driver.compile_worker"],
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=120,
+        )
+    finally:
+        os.close(writing)
+    assert (process.returncode, process.stderr) == (0, b"")
+
+
 def test_an_interrupt_leaves_no_process_behind(tmp_path):
     layers = "\n".join(f"        x = jnp.sort(jnp.sin(x + {number}) * jnp.arange(64.0))" for number in range(200))
     path = tmp_path / "many.py"
