@@ -1,6 +1,6 @@
 """Caps of logits in chains: functions whose errors count beside 1, not beside a small result."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Sequence
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import number_of
@@ -12,11 +12,16 @@ _MOST_CAP = 64.0
 to."""
 
 
-def caps(operations: Iterable[ir.Operation]) -> set[ir.Operation]:
-    """Return the hyperbolic tangents by which logits of f32 are capped, and the divisions that only they read."""
+def caps(operations: Sequence[ir.Operation], logits: ir.Value) -> set[ir.Operation]:
+    """Return the hyperbolic tangents by which ``logits`` are capped, and the divisions that only they read.
+
+    They are of f32, and among some ``operations``, which are in order. Whatever logits are computed from one must be a
+    product with a cap. What a gradient computes from it counts beside 1, too.
+    """
     found = set[ir.Operation]()
-    for op in operations:
-        if op.name != _TANH or dtype_of(op.results[0]).hlo != "f32" or not _is_cap(op):
+    behind = _behind(operations, logits)
+    for op in behind:
+        if op.name != _TANH or dtype_of(op.results[0]).hlo != "f32" or not _is_cap(op, behind):
             continue
         found.add(op)
         made = defining_op(op.operands[0])
@@ -26,9 +31,21 @@ def caps(operations: Iterable[ir.Operation]) -> set[ir.Operation]:
     return found
 
 
-def _is_cap(tanh: ir.Operation) -> bool:
-    """Whether a cap that is known multiplies the result."""
-    factors = [
-        number_of(operand) for user in users_of(tanh.results[0]) if user.name == _MULTIPLY for operand in user.operands
-    ]
+def _behind(operations: Sequence[ir.Operation], value: ir.Value) -> set[ir.Operation]:
+    """Return those operations that a value is computed by."""
+    wanted, found = {value}, set[ir.Operation]()
+    for op in reversed(operations):
+        if any(result in wanted for result in op.results):
+            found.add(op)
+            wanted.update(op.operands)
+    return found
+
+
+def _is_cap(tanh: ir.Operation, behind: Container[ir.Operation]) -> bool:
+    """Whether caps that are known multiply the result, and logits need it for nothing else."""
+    return all(_multiplies(user) for user in users_of(tanh.results[0]) if user in behind)
+
+
+def _multiplies(user: ir.Operation) -> bool:
+    factors = [number_of(operand) for operand in user.operands] if user.name == _MULTIPLY else []
     return any(factor is not None and abs(factor) <= _MOST_CAP for factor in factors)

@@ -127,7 +127,9 @@ class GradientChains:
                 given[value] = self._reciprocal(value) if divisions else self._row(value)
         powers = self.gradient.attention.softmax.powers[0]
         weights = {producer(powers)} if dtype_of(powers).hlo == "f32" else set()
-        return parts.write(results, given, weights | caps(parts.operations), factors)
+        return parts.write(
+            results, given, weights | caps(parts.operations, self.gradient.attention.softmax.logits), factors
+        )
 
     def _inner(self, chain: ChainedSums) -> frozenset[ir.Operation]:
         """Return the operations from the products of arrays to the results, without those on rows."""

@@ -233,7 +233,7 @@ def _write_attention(attention: Attention, results: Sequence[ir.Value], arranged
             problems.append(problem)
         else:
             with ir.InsertionPoint(producer(result)), producer(result).location:
-                return parts.write(results, {}, caps(parts.operations))
+                return parts.write(results, {}, caps(parts.operations, attention.softmax.logits))
     return problems[0]
 
 
