@@ -42,8 +42,16 @@ def _behind(operations: Sequence[ir.Operation], value: ir.Value) -> set[ir.Opera
 
 
 def _is_cap(tanh: ir.Operation, behind: Container[ir.Operation]) -> bool:
-    """Whether caps that are known multiply the result, and logits need it for nothing else."""
-    return all(_multiplies(user) for user in users_of(tanh.results[0]) if user in behind)
+    """Whether caps that are known multiply the result, nothing does so again, and logits need it for nothing else."""
+    products = [user for user in users_of(tanh.results[0]) if user in behind]
+    pending, seen = list(products), set(products)
+    while pending:
+        later = [user for user in users_of(pending.pop().results[0]) if user in behind and user not in seen]
+        if any(user.name in (_MULTIPLY, _DIVIDE) for user in later):
+            return False
+        seen.update(later)
+        pending += later
+    return all(map(_multiplies, products))
 
 
 def _multiplies(user: ir.Operation) -> bool:

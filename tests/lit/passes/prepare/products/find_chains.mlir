@@ -350,3 +350,32 @@ func.func @main(%q: tensor<4x64x64xbf16>, %k: tensor<4x64x64xbf16>, %v: tensor<4
   %o = stablehlo.dot_general %w, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<4x64x64xbf16>, tensor<4x64x64xbf16>) -> tensor<4x64x64xbf16>
   return %o : tensor<4x64x64xbf16>
 }
+
+// -----
+
+// Nor may what is capped be multiplied again: its errors would be.
+// CHECK-LABEL: func.func @main
+// CHECK:         "xgpu.chain"
+// CHECK-NOT:       xgpu.weight
+// CHECK:           return
+func.func @main(%q: tensor<4x64x64xbf16>, %k: tensor<4x64x64xbf16>, %v: tensor<4x64x64xbf16>) -> tensor<4x64x64xbf16> {
+  %s = stablehlo.dot_general %q, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2] : (tensor<4x64x64xbf16>, tensor<4x64x64xbf16>) -> tensor<4x64x64xf32>
+  %cap = stablehlo.constant dense<30.0> : tensor<4x64x64xf32>
+  %a = stablehlo.divide %s, %cap : tensor<4x64x64xf32>
+  %b = stablehlo.tanh %a : tensor<4x64x64xf32>
+  %large = stablehlo.constant dense<1000.0> : tensor<4x64x64xf32>
+  %z = stablehlo.multiply %b, %cap : tensor<4x64x64xf32>
+  %x = stablehlo.multiply %z, %large : tensor<4x64x64xf32>
+  %neg = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %m = stablehlo.reduce(%x init: %neg) applies stablehlo.maximum across dimensions = [2] : (tensor<4x64x64xf32>, tensor<f32>) -> tensor<4x64xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0, 1] : (tensor<4x64xf32>) -> tensor<4x64x64xf32>
+  %d = stablehlo.subtract %x, %mb : tensor<4x64x64xf32>
+  %e = stablehlo.exponential %d : tensor<4x64x64xf32>
+  %t = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [2] : (tensor<4x64x64xf32>, tensor<f32>) -> tensor<4x64xf32>
+  %tb = stablehlo.broadcast_in_dim %t, dims = [0, 1] : (tensor<4x64xf32>) -> tensor<4x64x64xf32>
+  %p = stablehlo.divide %e, %tb : tensor<4x64x64xf32>
+  %w = stablehlo.convert %p : (tensor<4x64x64xf32>) -> tensor<4x64x64xbf16>
+  %o = stablehlo.dot_general %w, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<4x64x64xbf16>, tensor<4x64x64xbf16>) -> tensor<4x64x64xbf16>
+  return %o : tensor<4x64x64xbf16>
+}
