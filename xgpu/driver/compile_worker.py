@@ -1,16 +1,19 @@
-"""A process that compiles kernels for another one: `xgpu.driver.parallel` starts it and talks to it by lines of JSON.
+"""Processes that compile kernels, and the one that they are forked from: `xgpu.driver.nursery` starts and asks it.
 
-A request has a kernel of level ``emitted`` as bytecode, the answer its level ``lowered``, and PTX if that was asked
-for, or the error. Before the first request it says that it is ready. It ends when its input does.
+A process answers requests, which are lines of JSON. A request has a kernel of level ``emitted`` as bytecode, the answer
+its level ``lowered``, and PTX if that was asked for, or the error. The process ends when its input does.
 """
 
 import base64
 import contextlib
+import gc
 import json
 import os
+import signal
+import socket
 import sys
 from dataclasses import asdict
-from typing import Any
+from typing import Any, BinaryIO
 
 from xgpu import ir
 from xgpu.device import device
@@ -19,6 +22,13 @@ from xgpu.driver.kernel import Kernel
 from xgpu.errors import XgpuError
 from xgpu.options import Options
 from xgpu.passes.framework.manager import compiling_with
+
+START, REAP = b"start", b"reap"
+"""Messages: fork a process, whose input and output come along, and wait for the end of one, whose number follows.
+
+The answer is the number of the process, 0 if there is none, or its exit code, minus the signal that ended it.
+"""
+_LONGEST_MESSAGE = 64
 
 
 def _build(request: dict[str, Any]) -> dict[str, Any]:
@@ -41,19 +51,12 @@ def _described(error: Exception) -> dict[str, Any]:
 
 
 @rare_collections()
-def main() -> None:
-    """Answer requests until there are no more."""
-    # What libraries print, in Python or not, is not an answer.
-    answers = os.fdopen(os.dup(1), "w")
-    with contextlib.suppress(OSError):
-        os.dup2(2, 1)
-    try:
-        print(json.dumps({"ready": True}), file=answers, flush=True)
-        for line in sys.stdin.buffer:
-            print(json.dumps(_answer(line)), file=answers, flush=True)
-    except BrokenPipeError:
-        # Whoever asked has ended, interrupted maybe. What cannot be written is not to be tried again at the end.
-        os._exit(0)
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until there are no more, or nobody reads the answers."""
+    with contextlib.suppress(BrokenPipeError):
+        for line in requests:
+            answers.write(json.dumps(_answer(line)).encode() + b"\n")
+            answers.flush()
 
 
 def _answer(line: bytes) -> dict[str, Any]:
@@ -61,6 +64,56 @@ def _answer(line: bytes) -> dict[str, Any]:
         return _build(json.loads(line))
     except Exception as error:
         return {"error": _described(error)}
+
+
+def _forked(messages: socket.socket, files: list[int]) -> int:
+    """Fork a process that serves the requests in the first file; return its number, 0 if there is no room for it."""
+    try:
+        process = os.fork()
+    except OSError:
+        return 0
+    if process:
+        return process
+    # Nothing of the parent's is to run in here: neither what follows its loop, nor what is left to do at its end.
+    try:
+        messages.close()
+        requests, answers = files
+        serve(os.fdopen(requests, "rb"), os.fdopen(answers, "wb"))
+    finally:
+        os._exit(0)
+
+
+def _reaped(process: int) -> int:
+    _, status = os.waitpid(process, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def main() -> None:
+    """Fork processes as the messages of a socket ask for it, and end them when it is closed."""
+    messages = socket.socket(fileno=int(sys.argv[1]))
+    # What there is by now is no garbage; a collector that marked it would copy the memory that processes share.
+    gc.freeze()
+    processes: set[int] = set()
+    while True:
+        message, files, _, _ = socket.recv_fds(messages, _LONGEST_MESSAGE, 2)
+        what, _, number = message.partition(b" ")
+        if what == START:
+            answer = _forked(messages, files)
+            processes |= {answer} - {0}
+        elif what == REAP:
+            answer = _reaped(int(number))
+            processes.discard(int(number))
+        else:
+            break
+        for file in files:
+            os.close(file)
+        try:
+            messages.send(b"%d" % answer)
+        except OSError:
+            break
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""Compiles the kernels of large programs in several processes, as many as there are cores.
+"""Compiles the kernels of a program in several processes, as many as there are cores.
 
-The passes are Python, which runs on one core for a process. A process starts in the time of a few kernels; this one
-compiles kernels meanwhile, and as long as there are any, and small programs alone. ``XGPU_JOBS`` says how many
-processes there may be, this one among them; 1 for this one alone.
+The passes are Python, which runs on one core for a process. The first process starts in the time of some kernels, see
+`nursery`, and is started for programs that may have many; those after it take no time. This one compiles kernels
+meanwhile, and as long as there are any. ``XGPU_JOBS`` says how many processes there may be, this one among them; 1 for
+this one alone.
 
 A process that ends, or that was stopped, is replaced once for a kernel, since what ended it may have been the machine
 (memory, an operator); the second time it is an error, and not tried in this process, which would end too. Where no
-process gets as far as to say that it is ready, kernels are compiled in this one.
+process can be started, kernels are compiled in this one.
 """
 
 import base64
@@ -15,26 +16,31 @@ import functools
 import json
 import os
 import queue
-import subprocess
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import xgpu
-from xgpu import errors
+from xgpu import errors, ir
 from xgpu.driver.cache import CachedKernel
 from xgpu.driver.kernel import Built, Kernel
+from xgpu.driver.nursery import Process, has_nursery, nursery
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, XgpuError
 from xgpu.passes.framework import manager
+from xgpu.structure import walk
 
-_KERNELS_PER_PROCESS = 8
-"""A process takes 0.5 to 0.9 s of a core to start, as long as it compiles about as many kernels."""
+_MANY_KERNELS = 8
+"""The first process takes 0.4 to 0.6 s of a core to start, as long as it compiles about as many kernels."""
+_MANY_OPERATIONS = 250
+"""Of programs with so many operations of StableHLO most have many kernels."""
 _MOST_PROCESSES = 32
 _SILENT_SECONDS = 2.0
+_FEWEST = 2
 _ATTEMPTS = 2
 _WATCH_SECONDS = 1.0
 _STALLED_SECONDS = 30.0
@@ -60,19 +66,17 @@ def compile_kernels(kernels: Sequence[Kernel], level: str) -> None:
 
 
 def compile_each(
-    kernels: Sequence[Kernel], level: str, per_process: int = _KERNELS_PER_PROCESS
+    kernels: Sequence[Kernel], level: str, many: int = _MANY_KERNELS
 ) -> Iterator[tuple[Kernel, XgpuError]]:
     """Compile ``kernels`` as `compile_kernels` does; yield those that cannot be compiled, in order, and the error.
 
-    ``per_process`` of them take longer to compile than a process does to start.
+    ``many`` of them take longer to compile than the first process does to start.
     """
     missing = [kernel for kernel in kernels if not kernel.is_known]
     # Kernels that were given at a later level have less to go.
     whole = [kernel for kernel in missing if kernel.source is not None]
-    # Until another process is ready, this one has compiled the first of them.
-    processes = min(_jobs() - 1, (len(whole) - per_process) // max(1, per_process // 2))
     failed: dict[Kernel, XgpuError] = {}
-    if processes > 0:
+    if len(whole) >= (_FEWEST if has_nursery() else many) and (processes := min(_jobs(), len(whole)) - 1) > 0:
         with _progress(len(whole)) as progress:
             failed = _compile(whole, level, processes, progress)
     for kernel in missing:
@@ -80,6 +84,14 @@ def compile_each(
             failed[kernel] = error
         if kernel in failed:
             yield kernel, failed[kernel]
+
+
+def expect_kernels(program: ir.Module) -> None:
+    """Have processes ready when a program of level ``stablehlo`` has been planned, if it may have many kernels."""
+    is_large = next(islice(walk(program.operation), _MANY_OPERATIONS - 1, None), None) is not None
+    if is_large and not has_nursery() and _jobs() > 1:
+        with contextlib.suppress(OSError):
+            nursery()
 
 
 def _jobs() -> int:
@@ -104,15 +116,13 @@ def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Pr
     workers: list[_Worker] = []
     failed: dict[Kernel, XgpuError] = {}
     try:
-        with contextlib.suppress(OSError):
-            for _ in range(processes):
-                workers.append(_Worker())
-        # The processes start meanwhile. The longest kernels are compiled first: nothing is left to do beside the last.
+        # The longest kernels are compiled first: nothing is left to do beside the last.
         requests = [_request(kernel, level) for kernel in kernels]
         for number in sorted(range(len(kernels)), key=lambda number: -len(requests[number])):
             pending.put((number, kernels[number].name, requests[number]))
-        for worker in workers:
-            threading.Thread(target=worker.serve, args=(pending, done), daemon=True).start()
+        for _ in range(processes):
+            workers.append(_Worker())
+            threading.Thread(target=workers[-1].serve, args=(pending, done), daemon=True).start()
         here = functools.partial(_compile_here, kernels, level, pending)
         for count, (number, answer) in enumerate(_answers(workers, len(kernels), done, here)):
             progress(count)
@@ -178,31 +188,19 @@ def _answers(
 class _Worker:
     """A process that compiles kernels, one after the other, and another one in its place if it ends.
 
-    A thread of this process calls `serve`; `watch` and `end` are called by another one.
+    A thread of this process calls `serve`, which starts it; `watch` and `end` are called by another one.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_over = False
-        self._process = self._started()
-        self._is_ready = False
+        self._process: Process | None = None
         self._seen = (0.0, time.monotonic())
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        paths = [str(Path(xgpu.__file__).parents[1]), *sys.path]
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", "xgpu.driver.compile_worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "XGPU_CACHE": "off"},
-            # An interrupt from the terminal is for this process, which then ends the others.
-            start_new_session=True,
-        )
-
     def serve(self, pending: "_Pending", done: "_Done") -> None:
-        """Compile pending kernels in the process, until none is left, or no process can be started."""
+        """Compile pending kernels in a process, until none is left, or no process can be started."""
         try:
-            while True:
+            while self._process is not None or self._start():
                 number, name, request = pending.get_nowait()
                 answer = self._answer(name, request)
                 if answer is None:
@@ -214,60 +212,57 @@ class _Worker:
         finally:
             done.put(None)
 
+    def _start(self) -> bool:
+        """Start a process, in place of the one there was, unless all is over; return whether it was possible."""
+        with self._lock:
+            self._close()
+            if self._is_over:
+                return False
+        try:
+            # This waits until the nursery is ready: meanwhile the other thread may find that all is over.
+            process = nursery().start()
+        except OSError:
+            return False
+        with self._lock:
+            self._process, self._seen = process, (0.0, time.monotonic())
+            if self._is_over:
+                self._close()
+            return not self._is_over
+
     def _answer(self, name: str, request: bytes) -> "_Answer | None":
-        """Return the process's answer to a request, None if no process takes it."""
+        """Return the process's answer to a request, None if all is over before there is one."""
         reason = ""
         for _ in range(_ATTEMPTS):
-            try:
-                if not self._is_ready and "ready" not in self._receive():
-                    return None
-                self._is_ready = True
-            except (OSError, ValueError):
+            process = self._process
+            if process is None:
                 return None
             try:
-                self._send(request)
-                answer = self._receive()
+                self._send(process, request)
+                answer = _received(process)
                 return _error(answer["error"]) if "error" in answer else answer
             except OSError:
-                code = self._process.wait()
+                code = process.wait()
                 reason = f"exit code {code}" if code >= 0 else f"signal {-code}"
             except ValueError as error:
                 reason = f"its answer is none: {error}"
-            if not self._restart():
+            if not self._start():
                 break
         return CompilerError(f"kernel {name}: the process that compiled it ended, {_ATTEMPTS} times: {reason}")
 
-    def _send(self, request: bytes) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(request)
-        self._process.stdin.flush()
-
-    def _receive(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line.endswith(b"\n"):
-            raise OSError("the process ended")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def _restart(self) -> bool:
-        """Start another process in place of this one, unless all is over."""
-        with self._lock, contextlib.suppress(OSError):
-            self._close()
-            if not self._is_over:
-                self._process = self._started()
-                self._is_ready = False
-                return True
-        return False
+    def _send(self, process: Process, request: bytes) -> None:
+        process.stdin.write(request)
+        process.stdin.flush()
 
     def watch(self) -> None:
         """End the process if it makes no progress: the thread that waits for it then hears that it ended."""
         with self._lock:
+            if self._process is None:
+                return
             used, now = _processor_seconds(self._process.pid), time.monotonic()
             if used is None or used != self._seen[0]:
                 self._seen = (used or 0.0, now)
             elif now - self._seen[1] > _STALLED_SECONDS:
-                self._process.kill()
+                self._process.send_signal(signal.SIGKILL)
 
     def end(self) -> None:
         """End the process, whatever it does."""
@@ -276,12 +271,17 @@ class _Worker:
             self._close()
 
     def _close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):
-                assert pipe is not None
-                pipe.close()
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+
+
+def _received(process: Process) -> dict[str, Any]:
+    line = process.stdout.readline()
+    if not line.endswith(b"\n"):
+        raise OSError("the process ended")
+    answer: dict[str, Any] = json.loads(line)
+    return answer
 
 
 def _processor_seconds(process: int) -> float | None:

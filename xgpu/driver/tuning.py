@@ -34,8 +34,8 @@ from xgpu.structure import walk
 _LIBRARY = ProductChoice()
 _ANY = ""
 """The GPU of what a machine without one finds: what was measured last on a GPU of the same target."""
-_KERNELS_PER_PROCESS = 2
-"""Kernels of products take about half a second each to compile, a process not much longer to start."""
+_MANY_KERNELS = 2
+"""Kernels of products take about half a second each to compile, the first process about as long to start."""
 _measuring = threading.Lock()
 """Held while programs are measured, with the lock of the cache: two at a time would slow each other down."""
 
@@ -165,7 +165,7 @@ def _measured(programs: Sequence[ir.Module], gpu: Gpu, target: Device, options: 
     kernels = [
         kernel for each in ways for way in each if isinstance(way.program, Runnable) for kernel in way.program.kernels
     ]
-    failed: dict[Any, XgpuError] = dict(compile_each(kernels, "ptx", _KERNELS_PER_PROCESS))
+    failed: dict[Any, XgpuError] = dict(compile_each(kernels, "ptx", _MANY_KERNELS))
     compiled = [[_compiled(way, failed) for way in each] for each in ways]
     for program, each in zip(programs, compiled, strict=True):
         yield _winner(program, each, gpu)

@@ -17,7 +17,7 @@ from xgpu.dialects import attributes
 from xgpu.driver.collector import rare_collections
 from xgpu.driver.compiler import Launch, Program, emit_program, plan_program
 from xgpu.driver.kernel import Kernel, Times, advance, timed
-from xgpu.driver.parallel import compile_kernels
+from xgpu.driver.parallel import compile_kernels, expect_kernels
 from xgpu.driver.tuning import tuned_choices
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput, ToolError, Unsupported, checks_keywords
@@ -70,6 +70,8 @@ class Compiled:
         cls, source: Source, target: Device, options: Options, times: Times, level: str | None = "ptx"
     ) -> "Compiled":
         """Compile a program of level ``stablehlo``. Many kernels are compiled to ``level``, see `compile_kernels`."""
+        if level is not None:
+            expect_kernels(source.module)
         choices = tuned_choices(source.module, target, options, times)
         modules = plan_program(source.module, target, options, times, choices)
         compiled = cls(source, modules, emit_program(modules["fusions"], target, options, times), times, level)

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 import xgpu
-from xgpu.driver import parallel
+from xgpu.driver import nursery, parallel
 from xgpu.driver.kernel import Kernel
 from xgpu.driver.parallel import compile_each, compile_kernels
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, Unsupported
+from xgpu.interface import api
 
 COUNT = 20
 
@@ -71,10 +72,82 @@ def test_kernels_that_are_kept_are_not_compiled_again(jobs, monkeypatch, tmp_pat
     assert [kernel.ptx for kernel in _compiled().kernels] == expected
 
 
-def test_small_programs_start_no_process(jobs, monkeypatch):
+@pytest.fixture
+def no_nursery(monkeypatch):
+    """Have it as in a process that has started no other."""
+    monkeypatch.setattr(nursery, "_nursery", None)
+    yield
+    nursery._end()
+
+
+def test_small_programs_start_no_process(jobs, monkeypatch, no_nursery):
     jobs(64)
     monkeypatch.setattr(parallel, "_Worker", lambda: pytest.fail("a process was started"))
     assert ".entry" in xgpu.compile(lambda x: jnp.sort(x + 1) + 2, "f32[64]").kernels[1].ptx
+
+
+def test_small_programs_use_processes_where_they_take_no_time_to_start(jobs, elsewhere, no_nursery):
+    jobs(3)
+    nursery.nursery()
+    program = xgpu.compile(lambda x: jnp.sort(jnp.sort(x + 1) + 2) + 3, "f32[64]")
+    assert len(program.kernels) == 3
+    assert all(kernel.built is not None for kernel in program.kernels)
+
+
+@pytest.mark.parametrize("count", [10, 200])
+def test_processes_are_ready_for_large_programs(jobs, monkeypatch, no_nursery, count):
+    def grows(x):
+        for number in range(count):
+            x = jnp.sin(x) + number
+        return x
+
+    def planned(*given):
+        seen.append(nursery.has_nursery())
+        return plan(*given)
+
+    seen, plan = [], api.plan_program
+    monkeypatch.setattr(api, "plan_program", planned)
+    jobs(2)
+    xgpu.compile(grows, "f32[64]")
+    assert seen == [count > 100]
+
+
+def test_a_nursery_that_has_ended_is_replaced(jobs, no_nursery, elsewhere):
+    jobs(2)
+    first = nursery.nursery()
+    first.start().end()
+    os.kill(first._process.pid, signal.SIGKILL)
+    with pytest.raises(OSError, match="no process can be started"):
+        first.start()
+    first._process.wait()
+    assert all(".entry" in kernel.ptx for kernel in _compiled().kernels)
+    assert nursery.nursery() is not first
+
+
+def test_a_process_that_was_forked_has_a_nursery_of_its_own():
+    code = """
+import os
+from xgpu.driver.nursery import has_nursery, nursery
+mine = nursery()
+child = os.fork()
+if not child:
+    nursery().start().end()
+    os._exit(0 if nursery() is not mine else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert has_nursery() and nursery() is mine
+mine.start().end()
+"""
+    # It has no threads, as one that has imported JAX would.
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+def test_the_nursery_has_one_thread(no_nursery):
+    """Otherwise it could not be forked."""
+    process = nursery.nursery().start()
+    assert len(os.listdir(f"/proc/{nursery.nursery()._process.pid}/task")) == 1
+    process.end()
+    assert process.wait() == -signal.SIGKILL
 
 
 def test_jit_on_the_host(jobs):
@@ -103,10 +176,9 @@ def test_errors_come_back(error):
 
 def test_this_process_compiles_while_others_start(jobs, monkeypatch):
     class Slow(parallel._Worker):
-        def _receive(self):
-            answer = super()._receive()
+        def _start(self):
             ready.wait()
-            return answer
+            return super()._start()
 
     ready = threading.Event()
     compile_here, here = parallel._compile_here, []
@@ -134,8 +206,9 @@ def test_the_longest_kernels_are_compiled_first(jobs, monkeypatch):
             x = jnp.sort(x)
         return x
 
-    def no_process():
-        raise OSError
+    class Worker(parallel._Worker):
+        def _start(self):
+            return False
 
     compile_here, order = parallel._compile_here, []
 
@@ -145,7 +218,7 @@ def test_the_longest_kernels_are_compiled_first(jobs, monkeypatch):
         return done
 
     jobs(2)
-    monkeypatch.setattr(parallel, "_Worker", no_process)
+    monkeypatch.setattr(parallel, "_Worker", Worker)
     monkeypatch.setattr(parallel, "_compile_here", noted)
     kernels = xgpu.compile(growing, "f32[64]").kernels
     lines = [str(kernels[number].module("emitted")).count("\n") for number in order]
@@ -188,12 +261,12 @@ def _ending_by(monkeypatch, number, times):
     sent, fatal = [], []
 
     class Worker(parallel._Worker):
-        def _send(self, request):
+        def _send(self, process, request):
             fatal[:] = fatal or [request]
             if request == fatal[0] and len(sent) < times:
                 sent.append(number)
-                self._process.send_signal(number)
-            super()._send(request)
+                process.send_signal(number)
+            super()._send(process, request)
 
     monkeypatch.setattr(parallel, "_Worker", Worker)
     return sent
@@ -264,22 +337,18 @@ def _is_running(pid: int) -> bool:
     return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-def test_a_worker_whose_answers_nobody_reads_ends_in_silence():
-    """As one does that is still starting when the command is interrupted."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        process = subprocess.run(
-            [sys.executable, "-m", "xgpu.driver.compile_worker"],
-            stdin=subprocess.DEVNULL,
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            check=False,
-            timeout=120,
-        )
-    finally:
-        os.close(writing)
-    assert (process.returncode, process.stderr) == (0, b"")
+def test_a_process_ends_when_nobody_asks_it_any_more(no_nursery):
+    process = nursery.nursery().start()
+    process.stdin.close()
+    assert process.wait() == 0
+
+
+def test_a_process_whose_answers_nobody_reads_ends(no_nursery):
+    process = nursery.nursery().start()
+    process.stdout.close()
+    process.stdin.write(b"{}\n")
+    process.stdin.flush()
+    assert process.wait() == 0
 
 
 def test_an_interrupt_leaves_no_process_behind(tmp_path):
@@ -295,9 +364,9 @@ def test_an_interrupt_leaves_no_process_behind(tmp_path):
         start_new_session=True,
     )
     deadline = time.monotonic() + 120
-    while len(children := _children(process.pid)) < 3 and time.monotonic() < deadline:
+    while len(children := _children(process.pid)) < 4 and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert len(children) == 3, "the command, and two processes that compile"
+    assert len(children) == 4, "the command, two processes that compile, and the one they are forked from"
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, b"", b"")
@@ -315,7 +384,7 @@ def test_kernels_of_a_later_level_are_compiled_here(jobs):
 
 
 @pytest.mark.parametrize("executable", ["/nonexistent/python", "/bin/false", "/bin/echo", "", None])
-def test_where_no_process_can_be_started_this_one_compiles(jobs, monkeypatch, executable):
+def test_where_no_process_can_be_started_this_one_compiles(jobs, monkeypatch, no_nursery, executable):
     jobs(2)
     monkeypatch.setattr(sys, "executable", executable)
     assert ".entry" in _compiled().kernels[3].ptx
@@ -341,4 +410,5 @@ def test_an_error_while_processes_start_leaves_none(jobs, monkeypatch):
     monkeypatch.setattr(parallel, "_Worker", Worker)
     with pytest.raises(KeyboardInterrupt):
         _compiled()
-    assert started[0]._process.returncode is not None
+    assert started[0]._is_over
+    assert started[0]._process is None

@@ -58,9 +58,17 @@ def _version(llvm_ir: str, target: Device) -> int:
 
 
 @cache
-def _machine(target: Device, version: int, opt_level: int) -> llvm.TargetMachine:
+def _initialize() -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    # Straight-line strength reduction, which the back ends of GPUs alone run, asks of each sum what others it could be
+    # made of: three quarters of the time of a kernel that derives random numbers, whose PTX stays the same.
+    llvm.set_option("", "--opt-disable=slsr")
+
+
+@cache
+def _machine(target: Device, version: int, opt_level: int) -> llvm.TargetMachine:
+    _initialize()
     nvptx = llvm.Target.from_triple(NVPTX_TRIPLE)
     return nvptx.create_target_machine(cpu=target.cpu, features=f"+ptx{version}", opt=opt_level)
 

@@ -201,3 +201,20 @@ def test_ptx_does_not_depend_on_what_was_compiled_before():
     assert first == second
     assert "callseq 0" in first
     assert "callseq 1" in first
+
+
+def test_sums_are_not_made_of_each_other() -> None:
+    """The pass that does so takes long to look for them, and would have the second sum wait for the first."""
+    ptx = compile_to_ptx("""
+        define ptx_kernel void @k(ptr addrspace(1) %out, i32 %a, i32 %b) {
+            %five = mul i32 %a, 5
+            %first = add i32 %five, %b
+            %six = mul i32 %a, 6
+            %second = add i32 %six, %b
+            store i32 %first, ptr addrspace(1) %out
+            %next = getelementptr i8, ptr addrspace(1) %out, i64 4
+            store i32 %second, ptr addrspace(1) %next
+            ret void
+        }""")
+    assert ptx.count("mad.lo.s32") == 2
+    assert "add.s32" not in ptx
