@@ -24,10 +24,12 @@ from xgpu.options import Options
 from xgpu.passes.framework.manager import compiling_with
 
 START, REAP = b"start", b"reap"
-"""Messages: fork a process, whose input and output come along, and wait for the end of one, whose number follows.
+"""Messages to it: fork a process, whose input and output come along, and wait for the end of one, whose number follows.
 
 The answer is the number of the process, 0 if there is none, or its exit code, minus the signal that ended it.
 """
+READY = b"ready"
+"""What it says first."""
 _LONGEST_MESSAGE = 64
 
 
@@ -89,28 +91,27 @@ def _reaped(process: int) -> int:
 
 
 def main() -> None:
-    """Fork processes as the messages of a socket ask for it, and end them when it is closed."""
-    messages = socket.socket(fileno=int(sys.argv[1]))
+    """Fork processes as the messages of a socket ask for it, and end them when nobody listens to it any more."""
     # What there is by now is no garbage; a collector that marked it would copy the memory that processes share.
     gc.freeze()
     processes: set[int] = set()
-    while True:
-        message, files, _, _ = socket.recv_fds(messages, _LONGEST_MESSAGE, 2)
-        what, _, number = message.partition(b" ")
-        if what == START:
-            answer = _forked(messages, files)
-            processes |= {answer} - {0}
-        elif what == REAP:
-            answer = _reaped(int(number))
-            processes.discard(int(number))
-        else:
-            break
-        for file in files:
-            os.close(file)
-        try:
+    with contextlib.suppress(OSError):
+        messages = socket.socket(fileno=int(sys.argv[1]))
+        messages.send(READY)
+        while True:
+            message, files, _, _ = socket.recv_fds(messages, _LONGEST_MESSAGE, 2)
+            what, _, number = message.partition(b" ")
+            if what == START:
+                answer = _forked(messages, files)
+                processes |= {answer} - {0}
+            elif what == REAP:
+                answer = _reaped(int(number))
+                processes.discard(int(number))
+            else:
+                break
+            for file in files:
+                os.close(file)
             messages.send(b"%d" % answer)
-        except OSError:
-            break
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)

@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 
 import xgpu
-from xgpu.driver.compile_worker import REAP, START
+from xgpu.driver.compile_worker import READY, REAP, START
 
 _LONGEST_ANSWER = 64
 
@@ -62,6 +62,7 @@ class Nursery:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._is_ready = False
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         paths = [str(Path(xgpu.__file__).parents[1]), *sys.path]
         # A library of numbers that started threads would make it one that cannot be forked.
@@ -96,10 +97,22 @@ class Nursery:
         """Return the nursery's answer to a message that may have open files; empty if it has ended."""
         with self._lock:
             try:
+                # The first that it says is that it is ready.
+                self._is_ready = self._is_ready or self._socket.recv(_LONGEST_ANSWER) == READY
                 socket.send_fds(self._socket, [message], files)
                 return self._socket.recv(_LONGEST_ANSWER)
             except OSError:
                 return b""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it answers at once."""
+        # If another thread waits for it to become ready, it is not.
+        if not self._is_ready and self._lock.acquire(blocking=False):
+            with contextlib.suppress(OSError):
+                self._is_ready = self._socket.recv(_LONGEST_ANSWER, socket.MSG_DONTWAIT) == READY
+            self._lock.release()
+        return self._is_ready and not self.has_ended
 
     def end(self) -> None:
         """End it. Processes that it has forked end when nobody asks them anything any more."""
@@ -134,8 +147,13 @@ def _end() -> None:
 
 
 def has_nursery() -> bool:
-    """Whether this process has one, so that a further process takes no time to start."""
+    """Whether this process has one."""
     return _nursery is not None and not _nursery.has_ended
+
+
+def is_nursery_ready() -> bool:
+    """Whether a process takes no time to start."""
+    return _nursery is not None and _nursery.is_ready
 
 
 def _forget() -> None:

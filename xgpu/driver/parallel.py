@@ -29,7 +29,7 @@ from typing import Any
 from xgpu import errors, ir
 from xgpu.driver.cache import CachedKernel
 from xgpu.driver.kernel import Built, Kernel
-from xgpu.driver.nursery import Process, has_nursery, nursery
+from xgpu.driver.nursery import Process, has_nursery, is_nursery_ready, nursery
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, XgpuError
 from xgpu.passes.framework import manager
 from xgpu.structure import walk
@@ -38,6 +38,8 @@ _MANY_KERNELS = 8
 """The first process takes 0.4 to 0.6 s of a core to start, as long as it compiles about as many kernels."""
 _MANY_OPERATIONS = 250
 """Of programs with so many operations of StableHLO most have many kernels."""
+_MANY_CORES = 4
+"""A start takes half a second of one of them, and the second program of most processes comes after it."""
 _MOST_PROCESSES = 32
 _SILENT_SECONDS = 2.0
 _FEWEST = 2
@@ -76,7 +78,7 @@ def compile_each(
     # Kernels that were given at a later level have less to go.
     whole = [kernel for kernel in missing if kernel.source is not None]
     failed: dict[Kernel, XgpuError] = {}
-    if len(whole) >= (_FEWEST if has_nursery() else many) and (processes := min(_jobs(), len(whole)) - 1) > 0:
+    if len(whole) >= (_FEWEST if is_nursery_ready() else many) and (processes := min(_jobs(), len(whole)) - 1) > 0:
         with _progress(len(whole)) as progress:
             failed = _compile(whole, level, processes, progress)
     for kernel in missing:
@@ -87,9 +89,14 @@ def compile_each(
 
 
 def expect_kernels(program: ir.Module) -> None:
-    """Have processes ready when a program of level ``stablehlo`` has been planned, if it may have many kernels."""
+    """Have processes ready when a program of level ``stablehlo`` has been planned, if it may have many kernels.
+
+    Where cores are idle it is done for the programs that may follow.
+    """
+    if has_nursery() or (jobs := _jobs()) == 1:
+        return
     is_large = next(islice(walk(program.operation), _MANY_OPERATIONS - 1, None), None) is not None
-    if is_large and not has_nursery() and _jobs() > 1:
+    if is_large or jobs >= _MANY_CORES:
         with contextlib.suppress(OSError):
             nursery()
 

@@ -88,14 +88,15 @@ def test_small_programs_start_no_process(jobs, monkeypatch, no_nursery):
 
 def test_small_programs_use_processes_where_they_take_no_time_to_start(jobs, elsewhere, no_nursery):
     jobs(3)
-    nursery.nursery()
+    nursery.nursery().start().end()
+    assert nursery.is_nursery_ready()
     program = xgpu.compile(lambda x: jnp.sort(jnp.sort(x + 1) + 2) + 3, "f32[64]")
     assert len(program.kernels) == 3
     assert all(kernel.built is not None for kernel in program.kernels)
 
 
-@pytest.mark.parametrize("count", [10, 200])
-def test_processes_are_ready_for_large_programs(jobs, monkeypatch, no_nursery, count):
+@pytest.mark.parametrize(("cores", "count"), [(2, 10), (2, 200), (16, 10)])
+def test_processes_are_ready_for_large_programs_and_where_cores_are_idle(jobs, monkeypatch, no_nursery, cores, count):
     def grows(x):
         for number in range(count):
             x = jnp.sin(x) + number
@@ -107,9 +108,9 @@ def test_processes_are_ready_for_large_programs(jobs, monkeypatch, no_nursery, c
 
     seen, plan = [], api.plan_program
     monkeypatch.setattr(api, "plan_program", planned)
-    jobs(2)
+    jobs(cores)
     xgpu.compile(grows, "f32[64]")
-    assert seen == [count > 100]
+    assert seen == [cores > 2 or count > 100]
 
 
 def test_a_nursery_that_has_ended_is_replaced(jobs, no_nursery, elsewhere):
