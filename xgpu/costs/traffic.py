@@ -1,15 +1,23 @@
 """The bytes that a kernel reads and writes: of arrays updated in place the updates, of all others what is needed.
 
-Each element counts once, however often threads read it: the rest comes from caches.
+Each element counts once, however often threads read it: the rest comes from caches. What is read of an array at places
+that lie apart counts with all that memory moves for it, where a kernel is too small for that to be hidden.
 """
 
+import math
 from collections.abc import Callable, Sequence
 
 from xgpu import ir
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE, updates_of
 from xgpu.costs.footprint import elements_read
-from xgpu.costs.values import byte_size, elements
-from xgpu.structure import producer
+from xgpu.costs.recomputation import MOST_VISITED
+from xgpu.costs.sectors import SECTOR_BYTES
+from xgpu.costs.values import byte_size, elements, is_immediate
+from xgpu.hlo.operations import OPERATIONS
+from xgpu.indexing.access import Access, shape_of
+from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import defining_op, dtype_of, producer
 
 type ReadByLoop = Callable[[ir.Operation], Sequence[ir.Value] | None]
 """Returns the arrays that an operation reads as a whole which is a kernel's loop, None for any other operation."""
@@ -48,3 +56,66 @@ def _updates(output: ir.Value) -> ir.Value:
 def _need(needed: dict[ir.Value, int], value: ir.Value, count: int) -> None:
     """Add ``count`` to the elements needed of ``value``: those of two consumers are taken to be different."""
     needed[value] = min(elements(value), needed.get(value, 0) + count)
+
+
+type _Neighbours = tuple[tuple[int, ...], tuple[int, ...]] | None
+"""The indices at which two threads beside each other read an array, None if only run time tells how far apart."""
+
+_FOLLOWED = ("elementwise", "indexing", "piecewise")
+_MADE = ("stablehlo.iota",)
+
+
+def bytes_touched(values: Sequence[ir.Value]) -> float:
+    """Return the bytes that memory moves for an element of ``values``, of one shape, if one kernel computes them.
+
+    Neighbours along the last dimension that lie apart in an array take a sector each, as do those whose places only run
+    time tells. Of an array no more counts than all of its elements: caches hold what is touched again.
+    """
+    shape, whole = shape_of(values[0]), elements(values[0])
+    last = max((number for number, size in enumerate(shape) if size > 1), default=0)
+    first, second = (0,) * len(shape), tuple(int(number == last) for number in range(len(shape)))
+    pending: list[tuple[ir.Value, _Neighbours]] = [(value, (first, second)) for value in values]
+    seen, bits = set(values), 0.0
+    while pending:
+        value, places = pending.pop()
+        op = defining_op(value)
+        if op is not None and op.name in _MADE:
+            continue
+        if op is None or op.name not in OPERATIONS or access_kind(op) not in _FOLLOWED or len(seen) > MOST_VISITED:
+            own = dtype_of(value).storage_bits
+            bits += min(_bits_for_one(own, shape_of(value), places), own * elements(value) / whole)
+            continue
+        reads = accesses(op)
+        for read in reads:
+            operand = op.operands[read.operand]
+            if operand not in seen and not is_immediate(operand):
+                seen.add(operand)
+                pending.append((operand, _places(read, reads, places)))
+    return bits / 8
+
+
+def _places(read: Access, reads: Sequence[Access], places: _Neighbours) -> _Neighbours:
+    """Return the indices at which neighbours read an operand to compute a result at ``places``."""
+    if places is None:
+        return None
+    starts = [[_at(reads[each.access].map, place) for each in read.runtime] for place in places]
+    if starts[0] != starts[1]:
+        return None
+    first, second = (_at(read.map, place) for place in places)
+    return first, second
+
+
+def _at(map_: IndexingMap, place: Sequence[int]) -> tuple[int, ...]:
+    """Return the results of a map, whose indices of run time are 0, also where it says that nothing is read."""
+    dims = [*place, *[0] * (len(map_.dims) - len(place))]
+    return tuple(each.evaluate(dims, [0] * len(map_.symbols)) for each in map_.results)
+
+
+def _bits_for_one(bits: int, shape: Sequence[int], places: _Neighbours) -> float:
+    """Return the bits that memory moves for an element of an array of elements of so many bits."""
+    sector = max(bits, 8 * SECTOR_BYTES)
+    if places is None:
+        return sector
+    steps = [math.prod(shape[number + 1 :]) for number in range(len(shape))]
+    apart = abs(sum([(b - a) * step for a, b, step in zip(*places, steps, strict=True)]))
+    return min(bits * max(1, apart), sector)

@@ -22,7 +22,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from xgpu.driver.kernel import Built, Kernel
 from xgpu.driver.nursery import Process, has_nursery, is_nursery_ready, nursery
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, XgpuError
 from xgpu.passes.framework import manager
-from xgpu.structure import walk
+from xgpu.structure import count_ops
 
 _MANY_KERNELS = 8
 """The first process takes 0.4 to 0.6 s of a core to start, as long as it compiles about as many kernels."""
@@ -95,8 +94,7 @@ def expect_kernels(program: ir.Module) -> None:
     """
     if has_nursery() or (jobs := _jobs()) == 1:
         return
-    is_large = next(islice(walk(program.operation), _MANY_OPERATIONS - 1, None), None) is not None
-    if is_large or jobs >= _MANY_CORES:
+    if jobs >= _MANY_CORES or count_ops(program.operation, _MANY_OPERATIONS) >= _MANY_OPERATIONS:
         with contextlib.suppress(OSError):
             nursery()
 

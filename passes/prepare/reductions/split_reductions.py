@@ -10,18 +10,16 @@ from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.occupancy import blocks_that_fill, elements_of_a_launch
-from xgpu.costs.recomputation import MOST_MOVES, MOST_VISITED
-from xgpu.costs.sectors import SECTOR_BYTES
+from xgpu.costs.recomputation import MOST_VISITED
+from xgpu.costs.traffic import bytes_touched
 from xgpu.costs.values import elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import FIRST_EXTREME
 from xgpu.hlo.operations import OPERATIONS, AccessKind
 from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of, tensor
-from xgpu.indexing.access import identity_map
-from xgpu.indexing.affine import linearize
-from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import dtype_of, element_of, is_argument, producer
+from xgpu.structure import element_of, is_argument, producer
 
 SMALLEST_PART = 1 << 13
 """Fewest elements of a part: more parts are not faster to reduce, and take longer to combine."""
@@ -35,7 +33,7 @@ LARGE = 1 << 20
 """Elements that take longer to read in small pieces than another kernel takes to start."""
 READ = 16
 """Instructions for an element that a block executes while it is read."""
-_MOVING: tuple[AccessKind, ...] = ("indexing", "piecewise")
+_COMPUTED: tuple[AccessKind, ...] = ("elementwise", "indexing", "piecewise")
 NARROW_ROW = 32
 """Elements up to which a row, reduced together with dimensions further out, is too short for coalesced accesses."""
 
@@ -70,15 +68,37 @@ class SplitReductions(BlockRewrite):
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Split the reductions of ``block`` that need it, and again what that leaves."""
-        pending, views, gpu = operations_of(block, self.OPERATIONS)[::-1], _Views(), self.target.device
-        while pending:
-            op = pending.pop()
-            if is_reduction(op):
-                parts = _parts_of(op, gpu)
+        pending, views, gpu = operations_of(block, self.OPERATIONS), _Views(), self.target.device
+        while pending := [op for op in pending if is_reduction(op)]:
+            weights, made = _weights(pending), list[ir.Operation]()
+            for op in pending:
+                parts = _parts_of(op, weights[_key(op)], gpu)
                 if parts is not None:
                     with op.location, ir.InsertionPoint(op):
-                        # In program order, so that views come before their other users.
-                        pending += _split(op, parts, views)[::-1]
+                        made += _split(op, parts, views)
+            pending = made
+
+
+type _Key = tuple[tuple[int, ...], tuple[int, ...]]
+"""The shape that is reduced, and its reduced dimensions."""
+
+
+def _key(op: ir.Operation) -> _Key:
+    shape = ReductionShape.of(op)
+    return shape.shape, shape.dimensions
+
+
+def _weights(reductions: Sequence[ir.Operation]) -> Mapping[_Key, float]:
+    """Return how many times longer a thread takes for an element than to read 4 bytes, at least 1.
+
+    Reductions of the same dimensions count as the longest of them: split alike, they can be one kernel.
+    """
+    weights: dict[_Key, float] = {}
+    for op in reductions:
+        operands = list(op.operands)[: len(op.results)]
+        weight = max(1.0, bytes_touched(operands) / 4, _instructions(operands) / READ)
+        weights[_key(op)] = max(weight, weights.get(_key(op), 0))
+    return weights
 
 
 @dataclass(frozen=True)
@@ -105,8 +125,8 @@ class Part:
         return self.outer * self.inner
 
 
-def _parts_of(op: ir.Operation, target: Device) -> Mapping[int, Part] | None:
-    """Return how to split a reduction, by dimension, or None if it is to stay as it is."""
+def _parts_of(op: ir.Operation, weight: float, target: Device) -> Mapping[int, Part] | None:
+    """Return how to split a reduction, by dimension, or None if it is to stay as it is; see `_weights`."""
     shape = ReductionShape.of(op)
     commutes = is_commutative(op)
     if shape.is_rows and len(shape.reduced) > 1:
@@ -115,13 +135,7 @@ def _parts_of(op: ir.Operation, target: Device) -> Mapping[int, Part] | None:
         is_narrow = shape.reduced[-1] <= NARROW_ROW and shape.per_result > NARROW_ROW * shape.reduced[-1]
         if is_narrow and shape.elements > LARGE:
             return _minor_last(shape)
-    # By what is computed at the same indices, which reductions of one array mostly share: they are split alike then.
-    touched = _touched(op.operands[0])
-    parts = _for_all_multiprocessors(shape, commutes, target, max(touched, _weight(op, ("elementwise",))))
-    if parts is None:
-        weight = max(touched, _weight(op, ("elementwise", *_MOVING)))
-        parts = _for_all_multiprocessors(shape, commutes, target, weight)
-    return parts
+    return _for_all_multiprocessors(shape, commutes, target, weight)
 
 
 def _minor_first(shape: ReductionShape) -> Mapping[int, Part]:
@@ -141,46 +155,25 @@ def _whole(size: int, is_reduced: bool) -> Part:
     return Part(size, 1, size) if is_reduced else Part(size, size, 1)
 
 
-def _weight(op: ir.Operation, kinds: Sequence[AccessKind]) -> float:
-    """Return how many times longer than to read it a thread takes for an element of what ``op`` reduces, at least 1.
+def _instructions(values: Sequence[Value]) -> float:
+    """Return the instructions of a thread for an element of ``values``.
 
-    It computes one element of each array that the element depends on, through operations of these ``kinds``; of an
-    array with fewer elements that many fewer, as each is computed for several, or stored.
+    It computes one element of each array that the element depends on; of an array with fewer elements that many fewer,
+    as each is computed for several, or stored.
     """
-    pending = list(op.operands)[: len(op.results)]
-    seen, taken, whole = set(pending), 0.0, elements(op.operands[0])
+    pending = list(values)
+    seen, taken, whole = set(pending), 0.0, elements(values[0])
     while pending and len(seen) < MOST_VISITED:
         value = pending.pop()
         if is_argument(value) or producer(value).name not in OPERATIONS:
             continue
         made = producer(value)
-        if access_kind(made) in kinds:
+        if access_kind(made) in _COMPUTED:
             taken += instructions(made) * min(1.0, elements(value) / whole)
             operands = set(made.operands) - seen
             seen |= operands
             pending += operands
-    return max(1.0, taken / READ)
-
-
-def _touched(value: Value) -> float:
-    """Return how many times the bytes of an array are touched in memory where its elements lie apart in another one."""
-    bits, map_ = dtype_of(value).storage_bits, identity_map(tuple(shape_of(value)))
-    if elements(value) <= 1:
-        return 1
-    inner = max(number for number, each in enumerate(shape_of(value)) if each > 1)
-    for _ in range(MOST_MOVES):
-        if is_argument(value) or producer(value).name not in OPERATIONS or access_kind(producer(value)) != "indexing":
-            break
-        access, *others = accesses(producer(value))
-        if others or access.runtime:
-            break
-        map_ = map_.compose(access.map).with_simple_results()
-        value = producer(value).operands[access.operand]
-    position = linearize(map_.results, shape_of(value))
-    first = [each.lower for each in map_.dims]
-    second = [each + (number == inner) for number, each in enumerate(first)]
-    apart = abs(position.evaluate(second) - position.evaluate(first))
-    return min(float(max(1, apart)), max(1.0, 8 * SECTOR_BYTES / bits))
+    return taken
 
 
 def _for_all_multiprocessors(

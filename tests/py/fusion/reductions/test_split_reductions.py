@@ -89,3 +89,29 @@ def test_elements_that_lie_apart_cost_the_sectors_they_are_in() -> None:
     for columns, kernels in ((1, 1), (8, 2)):
         program = xgpu.compile(lambda x: x[:, 0].sum(), f"f32[65536,{columns}]")
         assert [kernel.emitter for kernel in program.kernels] == ["reduce_row"] * kernels
+
+
+def test_elements_read_apart_cost_sectors() -> None:
+    """16,384 elements of two rows' places are a megabyte that one block would read."""
+
+    def picked(x: Any, y: Any, labels: Any) -> Any:
+        return -jnp.mean(jnp.take_along_axis(x - y, labels[:, None], 1))
+
+    def first(x: Any, y: Any, labels: Any) -> Any:
+        return -jnp.mean((x - y)[0] + labels)
+
+    specs = "f32[16384,64]", "f32[16384,64]", "s32[16384]"
+    assert [kernel.emitter for kernel in xgpu.compile(picked, *specs, target="sm_90a").kernels] == ["reduce_row"] * 2
+    specs = "f32[64,16384]", "f32[64,16384]", "s32[16384]"
+    assert [kernel.emitter for kernel in xgpu.compile(first, *specs, target="sm_90a").kernels] == ["reduce_row"]
+
+
+def test_reductions_of_the_same_dimensions_are_split_alike() -> None:
+    """The second alone would be long enough for two kernels, and the first for one."""
+
+    def moments(x: Any, y: Any, z: Any) -> Any:
+        return jnp.sum(x), jnp.sum(x * y * z)
+
+    kernels = xgpu.compile(moments, *["f32[40000]"] * 3, target="sm_90a").kernels
+    assert [len(kernel.aliases) for kernel in kernels] == [2, 2]
+    assert len(xgpu.compile(lambda x: jnp.sum(x), "f32[40000]", target="sm_90a").kernels) == 1
