@@ -11,6 +11,7 @@ import pytest
 
 import xgpu.fusion
 from xgpu import ir
+from xgpu.device import device
 from xgpu.driver.compiler import plan_program
 from xgpu.emit.families.loop import LOOPS, LoopEmitter
 from xgpu.emit.family import Family
@@ -110,7 +111,7 @@ def test_groupings_do_not_change() -> None:
     (main,) = prepared.body.operations
     *operations, terminator = (op.operation for op in main.entry_block.operations)
     families = Families(FAMILIES.values())
-    before = group_block(BlockFacts(operations, list(terminator.operands), families), False, {})
+    before = group_block(BlockFacts(operations, list(terminator.operands), families, device("sm_90a")), False, {})
     (exponential,) = (op.results[0] for op in operations if op.name == "stablehlo.exponential")
     after = before.storing({exponential: (0, Reason("asked for"))}, families)
     assert not before.is_stored(exponential)

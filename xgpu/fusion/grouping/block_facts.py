@@ -8,6 +8,7 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts
 from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place, updated_operands
+from xgpu.device import Device
 from xgpu.fusion.fallback import fallback_reason
 from xgpu.fusion.grouping.families import Families, Kind
 
@@ -16,12 +17,13 @@ from xgpu.fusion.grouping.families import Families, Kind
 class BlockFacts:
     """The ``operations`` of a block, but for its terminator, and the ``results`` that are stored in any case.
 
-    ``families`` are those of the kernels that there may be.
+    ``families`` are those of the kernels that there may be, ``target`` is the device that they are for.
     """
 
     operations: Sequence[ir.Operation]
     results: Sequence[ir.Value]
     families: Families
+    target: Device
 
     @cached_property
     def made(self) -> Set[ir.Value]:

@@ -14,6 +14,8 @@ from xgpu.analysis.heroes import Form, follow, is_packed
 from xgpu.analysis.in_place import UPDATE_SLICE, updated_operands
 from xgpu.analysis.root_indices import MOST_ROOTS
 from xgpu.analysis.transposes import moves_rows, transpose_of
+from xgpu.costs.sectors import overfetch
+from xgpu.costs.values import byte_size
 from xgpu.dialects.attributes import HOST
 from xgpu.fusion.fallback import (
     CONTRACTIONS,
@@ -32,6 +34,7 @@ from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import arrays_read
 from xgpu.fusion.widened_operands import widening
 from xgpu.indexing.access import shape_of
+from xgpu.indexing.hlo_maps import accesses
 from xgpu.reasons import Reason
 from xgpu.structure import captured, dtype_of, is_constant, is_used, producer
 from xgpu.target_machine import WARP_SIZE
@@ -362,6 +365,8 @@ class _Grouper:
         if not groups:
             return False
         group = max(groups, key=lambda each: each.level)
+        if not group.kind.family.is_cooperative and self._reads_apart(group.heroes[0], op):
+            return False
         others = [operand for operand in op.operands if operand not in group.forms]
         if any(each.level == group.level for each in groups - {group}):
             return False
@@ -381,6 +386,18 @@ class _Grouper:
         self._open[result] = group
         self._levels[result] = group.level
         return True
+
+    def _reads_apart(self, hero: ir.Operation, op: ir.Operation) -> bool:
+        """Whether threads that make neighbours of ``op``, a transpose, would read what ``hero`` does apart, at a cost.
+
+        Each of them reads all that an element of the hero is made from. A tile moves the one element later.
+        """
+        transpose = transpose_of(op) if op.name == "stablehlo.transpose" else None
+        if transpose is None:
+            return False
+        read = byte_size(hero.results[0]) * math.prod(each.size for each in accesses(hero)[0].map.symbols)
+        more = overfetch(transpose.group * dtype_of(op.results[0]).storage_bits) - 1
+        return more * read > self._facts.target.memory_bandwidth * self._facts.target.launch_seconds
 
     def _follows(self, group: _Begun, op: ir.Operation, form: Form, others: Sequence[ir.Value]) -> bool:
         """Whether the family of ``group`` has code for ``op``, and for what its kernel would compute it from."""

@@ -74,7 +74,7 @@ def group_operations(
     ``operations`` are those of the block but for its terminator, ``results`` those that are stored in any case.
     ``families`` are those of the kernels that there may be; ``scalars_fall_back`` is passed on to `group_block`.
     """
-    facts = BlockFacts(operations, results, families)
+    facts = BlockFacts(operations, results, families, target)
     costs, evaluations = Costs(), Evaluations[Group](operations)
     steps = [_Step.of(op) for op in operations]
     awaited: dict[ir.Value, Reason] = {}
