@@ -56,9 +56,15 @@ class SqueezeWindows(OperationRewrite):
 
 
 def _are_trivial(op: ir.Operation, dimensions: set[int]) -> bool:
-    """Whether windows have one element along some dimensions, that of the array."""
+    """Whether windows have one element along some dimensions, that of the array: none of them lies on padding alone."""
     windows = accesses(op)[0].map
-    return all(windows.results[number].interval(windows.dims, windows.symbols) == _FIRST for number in dimensions)
+    if any(windows.results[number].interval(windows.dims, windows.symbols) != _FIRST for number in dimensions):
+        return False
+    return all(
+        bound.contains_interval(position.interval(windows.dims, windows.symbols))
+        for position, bound in windows.constraints
+        if not dimensions.isdisjoint(set[int]().union(*position.variables()))
+    )
 
 
 def _squeezed(value: ir.Value, kept: Sequence[int]) -> ir.Value:
