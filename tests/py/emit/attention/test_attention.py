@@ -1,5 +1,6 @@
 """Attention as one kernel, on the host executor against float64."""
 
+import re
 from typing import Any
 
 import jax
@@ -278,6 +279,22 @@ def test_functions_of_logits() -> None:
     arrays = program.random_inputs(7)
     (found,), (expected,) = program.run(*arrays), program.reference(*arrays)
     np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.03)
+
+
+def test_caps_in_text_may_divide_by_zero() -> None:
+    """What divides is written as in other kernels where the divisor has no inverse."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        s = jnp.einsum("qd,kd->qk", q, k, preferred_element_type=jnp.float32)
+        return jax.nn.softmax(20 * jnp.tanh(s / 30)).astype(q.dtype) @ v
+
+    text = compiled(function, *[_spec(70, 64)] * 3).ir("tiles")
+    assert re.search(r"stablehlo.divide .* {xgpu.weight}", text)
+    again = xgpu.compile(text.replace("dense<3.000000e+01>", "dense<0.000000e+00>"))
+    q, k, v = (np.abs(each) for each in again.random_inputs(7))
+    np.testing.assert_allclose(
+        np.asarray(again.run(q, k, v)[0], np.float32), np.tile(np.asarray(v, np.float32).mean(0), (70, 1)), atol=0.01
+    )
 
 
 def test_gradients_without_the_result_have_the_weights_in_memory() -> None:
