@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.hlo.stablehlo_builder import reshape, shape_of, take_window_dimensions, tensor
+from xgpu.hlo.stablehlo_builder import reshape, shape_of, tensor
 from xgpu.indexing.access import integers
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.interval import Interval
+from xgpu.indexing.window_numbers import take_window_dimensions
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.structure import defining_op, element_of, users_of
 
