@@ -15,7 +15,7 @@ from xgpu.indexing.affine import Dim, dim, linearize
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.tiles.tensor_views import STRIDE_BYTES
 from xgpu.passes.prepare.chains.parts import end_moved
-from xgpu.structure import copy_operation, dtype_of, in_order, is_used, producer
+from xgpu.structure import copy_operation, defining_op, dtype_of, is_used, producer
 
 _WIDE = "f32"
 
@@ -60,13 +60,18 @@ class Arrangement:
         return sum(math.prod(shape_of(array)) for array, _ in copied)
 
     def write(self) -> None:
-        """Have the products read copies, each moved back to the order of the operand; of the same array the same."""
+        """Have the products read copies, each moved back to the order of the operand; of the same array the same.
+
+        They are written where the arrays are: chains of a gradient may be before its products.
+        """
         parts: dict[tuple[ir.Value, int], ir.Value] = {}
-        products = in_order({each.product for each in self.operands})
-        for each in sorted(self.operands, key=lambda each: products.index(each.product)):
+        points: dict[ir.Value, ir.InsertionPoint] = {}
+        for each in self.operands:
             value = each.value
             array, dimension, moves = _array_behind(each)
-            with ir.InsertionPoint(each.product), each.product.location:
+            if array not in points:
+                points[array] = _point_after(array, each.product.block)
+            with points[array], each.product.location:
                 if (array, dimension) not in parts:
                     parts[array, dimension] = self._copied(array, dimension)
                 copies = {array: parts[array, dimension]}
@@ -115,6 +120,12 @@ def _array_behind(operand: Operand) -> tuple[ir.Value, int, list[ir.Operation]]:
         moves.append(producer(value))
         value = producer(value).operands[0]
     return array, found[0], moves[::-1]
+
+
+def _point_after(array: ir.Value, block: ir.Block) -> ir.InsertionPoint:
+    """Return the first point of a block where an array is known."""
+    op = defining_op(array)
+    return ir.InsertionPoint.at_block_begin(block) if op is None or op.block != block else ir.InsertionPoint.after(op)
 
 
 def _padded(copy: ir.Value) -> ir.Value:

@@ -199,6 +199,28 @@ def test_gradients(function: Callable[..., Any], shapes: tuple[tuple[int, ...], 
         assert error <= _ROUNDING * np.sqrt(np.mean(exact**2))
 
 
+def test_gradients_of_parts_of_one_array() -> None:
+    """A gradient is read where the products of others are still to come: copies are known there."""
+
+    def gradients(g: Any, x: Any) -> Any:
+        def attend(x: Any) -> Any:
+            weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", x[:, :, 0], x[:, :, 1]))
+            return jnp.einsum("bhqk,bkhd->bqhd", weights, x[:, :, 2])
+
+        result, backward = jax.vjp(attend, x)
+        return result, *backward(g)
+
+    shapes = (1, 70, 2, 64), (1, 70, 3, 2, 64)
+    program = xgpu.compile(gradients, *(_spec(*each) for each in shapes))
+    assert [kernel.emitter for kernel in program.kernels].count("sums") == 2
+    arrays = [each / 4 for each in _of_tf32(*shapes)]
+    with jax.enable_x64():
+        expected = [np.asarray(each) for each in gradients(*(jnp.asarray(each, jnp.float64) for each in arrays))]
+    for found, exact in zip(program.run(*arrays, sanitize=True), expected, strict=True):
+        error = np.sqrt(np.mean((np.asarray(found, np.float64) - exact) ** 2))
+        assert error <= _ROUNDING * np.sqrt(np.mean(exact**2))
+
+
 def _of_same_values(x: Any, y: Any) -> Any:
     return einsum_attention(x, y, y)
 
