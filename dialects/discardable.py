@@ -323,7 +323,7 @@ DISCARDABLE: dict[str, Discardable] = {
         ),
         Discardable(
             attributes.WEIGHT,
-            OperationSet("an exponential of f32, a power of two, or a hyperbolic tangent and what divides for it"),
+            OperationSet("an exponential of f32, a power of two, or a hyperbolic tangent and what divides by its cap"),
             unit_problem,
             "The result is one of several weights, of which the largest is 1: errors of 2^-18 of that are none at all. "
             "Or it caps a logit: errors of 2^-21 of 1 are none.",

@@ -9,15 +9,13 @@ from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, GroupRowsOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.hlo.stablehlo_builder import broadcast, convert, scalar_at, splat, tensor
-from xgpu.hlo.tensor_cores import product_problem
+from xgpu.hlo.tensor_cores import as_tf32, product_problem
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.framework.base import MAIN, Pass, functions
 from xgpu.passes.support.refusals import refuse
 from xgpu.structure import dtype_of, element_of, replace_op
-
-_TF32_EXPONENT_BITS, _TF32_MANTISSA_BITS = 8, 10
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ class _Expansion:
                     replace_op(op, [self._write(view)])
                 elif op.name == "stablehlo.dot_general" and _is_cut_off(op):
                     for number, operand in enumerate(list(op.operands)):
-                        op.operands[number] = _as_tf32(operand)
+                        op.operands[number] = as_tf32(operand)
         for op in grouped:
             op.erase()
 
@@ -279,11 +277,6 @@ class _Number:
 def _is_cut_off(product: ir.Operation) -> bool:
     """Whether tensor cores multiply the operands of a product as numbers of tf32."""
     return dtype_of(product.operands[0]).hlo == "f32" and product_problem(product) is None
-
-
-def _as_tf32(value: ir.Value) -> ir.Value:
-    """Return the numbers of tf32 that tensor cores multiply for those of f32."""
-    return ir.stablehlo.reduce_precision(value, _TF32_EXPONENT_BITS, _TF32_MANTISSA_BITS)
 
 
 def _constant(value: int, shape: Sequence[int] = ()) -> ir.Value:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.hlo.scan_op import binary_function, build_scan, combine_elements, is_elementwise, is_identity
 from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, inline_block, shape_of
+from xgpu.indexing.window_numbers import window_numbers, window_padding
 from xgpu.passes.framework.base import ModuleRewrite
 from xgpu.structure import element_of, replace_op
 
@@ -57,35 +58,22 @@ class _Prefix:
     def of(cls, op: ir.Operation) -> "_Prefix | None":
         """Return what the windows of a `stablehlo.reduce_window` are, None if they are no prefixes."""
         shape, result = shape_of(op.operands[0]), shape_of(op.results[0])
-        windows = _numbers(op, "window_dimensions", len(shape))
-        low, high = _padding(op, len(shape))
+        windows = window_numbers(op, "window_dimensions", len(shape))
+        padding = window_padding(op, len(shape))
         one = [1] * len(shape)
         names = ("window_strides", "base_dilations", "window_dilations")
-        if any(_numbers(op, name, len(shape)) != one for name in names):
+        if any(window_numbers(op, name, len(shape)) != one for name in names):
             return None
-        along = [i for i in range(len(shape)) if (windows[i], low[i], high[i]) != (1, 0, 0)]
+        along = [i for i in range(len(shape)) if (windows[i], padding[i]) != (1, (0, 0))]
         if len(along) != 1 or 0 in shape or windows[along[0]] == 1:
             return None
         (i,) = along
-        for is_reverse, before in ((False, low[i]), (True, high[i])):
+        for is_reverse, before in zip((False, True), padding[i], strict=True):
             shift = before - windows[i] + 1
             # The first element is in all windows that hold any, and no window reaches beyond the last one.
             if before >= result[i] - 1 and shift >= max(0, result[i] - shape[i]):
                 return cls(i, is_reverse, shift, result[i])
         return None
-
-
-def _numbers(op: ir.Operation, name: str, count: int) -> list[int]:
-    return list(ir.DenseI64ArrayAttr(op.attributes[name])) if name in op.attributes else [1] * count
-
-
-def _padding(op: ir.Operation, count: int) -> tuple[list[int], list[int]]:
-    """Return the padding before and after each dimension."""
-    if "padding" not in op.attributes:
-        return [0] * count, [0] * count
-    given = ir.DenseIntElementsAttr(op.attributes["padding"])
-    numbers = [int(given[i]) for i in range(2 * count)]
-    return numbers[::2], numbers[1::2]
 
 
 def _has_own_types(op: ir.Operation) -> bool:

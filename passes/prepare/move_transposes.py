@@ -20,8 +20,9 @@ from xgpu.fusion.axis_orders import (
     relative,
 )
 from xgpu.hlo.constants import splat_of
-from xgpu.hlo.stablehlo_builder import broadcast, hlo, take_window_dimensions, tensor
+from xgpu.hlo.stablehlo_builder import broadcast, hlo, tensor
 from xgpu.indexing.access import integer, integers, shape_of
+from xgpu.indexing.window_numbers import take_window_dimensions
 from xgpu.passes.framework.base import BlockRewrite
 from xgpu.structure import element_of, is_result_of, is_used, producer
 

@@ -1,11 +1,12 @@
 """Short names for arith operations on scalars and vectors, created at the current insertion point."""
 
 from xgpu import ir
+from xgpu.hlo.tensor_cores import TF32_MANTISSA_BITS
 
 _Predicate = ir.arith.CmpIPredicate
 _FloatPredicate = ir.arith.CmpFPredicate
 
-_TF32_REST = 13
+_TF32_REST = 23 - TF32_MANTISSA_BITS
 """Bits of the mantissa of f32 that tf32 has not."""
 
 

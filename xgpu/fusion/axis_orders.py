@@ -269,11 +269,11 @@ class AxisOrders:
             operands = carried(op)
             if op.name != TRANSPOSE and not operands:
                 continue
-            for result in op.results:
-                parents[result] = result
-                for operand in operands:
-                    if operand in parents:
-                        parents[root(operand)] = root(result)
+            parents.update((result, result) for result in op.results)
+            first, *others = op.results
+            for value in (*others, *operands):
+                if value in parents:
+                    parents[root(value)] = root(first)
         made = dict[ir.Value, _Group]()
         for value in parents:
             top = root(value)

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from xgpu import ir
 from xgpu.structure import element_of, nested
 
@@ -79,17 +77,6 @@ def leading_part(value: Value, shape: Sequence[int]) -> Value:
     if shape_of(value) == list(shape):
         return value
     return hlo.slice(value, [0] * len(shape), list(shape), [1] * len(shape))
-
-
-def take_window_dimensions(op: ir.Operation, numbers: Sequence[int]) -> None:
-    """Leave a ``stablehlo.reduce_window`` the window's dimensions of these numbers, in this order."""
-    for name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations"):
-        if name in op.attributes:
-            sizes = list(ir.DenseI64ArrayAttr(op.attributes[name]))
-            op.attributes[name] = ir.DenseI64ArrayAttr.get([sizes[number] for number in numbers])
-    if "padding" in op.attributes:
-        pairs = np.array(ir.DenseIntElementsAttr(op.attributes["padding"])).reshape(-1, 2)
-        op.attributes["padding"] = ir.DenseElementsAttr.get(np.ascontiguousarray(pairs[list(numbers)]))
 
 
 def fill_region(op: ir.Operation, types: Sequence[ir.Type], body: Callable[[list[Value]], Sequence[Value]]) -> None:

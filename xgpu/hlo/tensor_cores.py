@@ -7,11 +7,18 @@ from xgpu.hlo.chlo import precisions as ragged_precisions
 from xgpu.structure import dtype_of
 
 MULTIPLIED = (("bf16",), ("f16",), ("f32",), ("f8e4m3fn", "f8e5m2"), ("s8", "u8"))
-"""Types of elements that are multiplied with each other; f32 rounded to tf32, which has 10 bits of mantissa."""
+"""Types of elements that are multiplied with each other; f32 rounded to tf32."""
+_TF32_EXPONENT_BITS, TF32_MANTISSA_BITS = 8, 10
 PRECISION = "precision_config"
 ALGORITHM = "algorithm"
 _RESULTS = {"f32": ("f32", "bf16", "f16", "f8e4m3fn", "f8e5m2"), "s32": ("s32", "u32", "s16", "u16", "s8", "u8")}
 """Types of results by that of sums, which are rounded once, or wrapped."""
+
+
+def as_tf32(value: ir.Value) -> ir.Value:
+    """Write the numbers of tf32 that tensor cores multiply for those of f32."""
+    rounded: ir.Value = ir.stablehlo.reduce_precision(value, _TF32_EXPONENT_BITS, TF32_MANTISSA_BITS)
+    return rounded
 
 
 def sum_type(left: DType) -> DType:

@@ -10,6 +10,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.indexing.window_numbers import window_numbers, window_padding
 
 
 def reduce(op: ir.Operation) -> tuple[Access, ...]:
@@ -30,9 +31,9 @@ def reduce_window(op: ir.Operation) -> tuple[Access, ...]:
     shape, operand_shape = shape_of(op.results[0]), shape_of(op.operands[0])
     rank = len(shape)
     strides, dilations, steps = (
-        _per_dimension(op, name, rank) for name in ("window_strides", "window_dilations", "base_dilations")
+        window_numbers(op, name, rank) for name in ("window_strides", "window_dilations", "base_dilations")
     )
-    lows = _low_padding(op, rank)
+    lows = [low for low, _ in window_padding(op, rank)]
     results: list[AffineExpr] = []
     constraints: list[Constraint] = []
     for i, size in enumerate(operand_shape):
@@ -60,19 +61,6 @@ def _inputs_and_inits(op: ir.Operation, map_: IndexingMap) -> tuple[Access, ...]
     count = len(op.operands) // 2
     inits = scalar_map(shape_of(op.results[0]))
     return tuple(Access(i, map_ if i < count else inits) for i in range(2 * count))
-
-
-def _per_dimension(op: ir.Operation, name: str, count: int) -> list[int]:
-    """Return an attribute of one number for each of ``count`` dimensions, 1 where it is left out."""
-    return integers(op, name) if name in op.attributes else [1] * count
-
-
-def _low_padding(op: ir.Operation, count: int) -> list[int]:
-    """Return how many positions there are before the first element of each of ``count`` dimensions."""
-    if "padding" not in op.attributes:
-        return [0] * count
-    padding = ir.DenseIntElementsAttr(op.attributes["padding"])
-    return [int(padding[2 * i]) for i in range(count)]
 
 
 def dot_general(op: ir.Operation) -> tuple[Access, ...]:
@@ -156,9 +144,9 @@ def _convolved(op: ir.Operation, numbers: Any) -> list[tuple[AffineExpr, tuple[C
     """Return for each spatial dimension the index in the input, and what holds where it is one."""
     count = len(numbers.input_spatial_dimensions)
     strides, steps, dilations = (
-        _per_dimension(op, name, count) for name in ("window_strides", "lhs_dilation", "rhs_dilation")
+        window_numbers(op, name, count) for name in ("window_strides", "lhs_dilation", "rhs_dilation")
     )
-    lows = _low_padding(op, count)
+    lows = [low for low, _ in window_padding(op, count)]
     input_shape = shape_of(op.operands[0])
     found = []
     for i, (source, target) in enumerate(

@@ -12,6 +12,8 @@ from xgpu import ir
 from xgpu.analysis.initial_values import with_initial_values_once
 from xgpu.errors import ToolError
 from xgpu.frontend.xla_form import xla_form
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.window_numbers import window_numbers, window_padding
 from xgpu.runtime.host_libraries import load_host_libraries
 from xgpu.structure import copy_module, dtype_of, is_argument, walk
 
@@ -109,11 +111,8 @@ def _refuse_what_ends_the_process(module: ir.Module) -> None:
 
 def _only_cuts_edges_off(op: ir.Operation) -> bool:
     """Whether windows of one element each are all that padding leaves: XLA takes them for the whole array."""
-    numbers = {
-        name: list(ir.DenseI64ArrayAttr(op.attributes[name]))
-        for name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
-        if name in op.attributes
-    }
-    given = ir.DenseIntElementsAttr(op.attributes["padding"]) if "padding" in op.attributes else ()
-    padding = [int(given[number]) for number in range(len(given))] or [0]
-    return all(set(each) == {1} for each in numbers.values()) and max(padding) <= 0 > min(padding)
+    rank = len(shape_of(op.results[0]))
+    names = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+    padding = [number for pair in window_padding(op, rank) for number in pair]
+    are_single = all(window_numbers(op, name, rank) == [1] * rank for name in names)
+    return are_single and max(padding, default=0) <= 0 > min(padding, default=0)

@@ -24,6 +24,7 @@ from xgpu.hlo.stablehlo_builder import (
     splat_like,
     tensor,
 )
+from xgpu.indexing.window_numbers import window_numbers, window_padding
 from xgpu.structure import element_of
 
 _NONE = -1
@@ -41,7 +42,8 @@ def expand_select_and_scatter(op: ir.Operation) -> list[Value]:
     everywhere = broadcast(initial, shape)
     if 0 in shape or 0 in window_counts:
         return [everywhere]
-    window, strides, lows = _window_of(op, len(shape))
+    window, strides = (window_numbers(op, name, len(shape)) for name in ("window_dimensions", "window_strides"))
+    lows = [low for low, _ in window_padding(op, len(shape))]
     if prod(shape) * prod(window) > MAX_ELEMENTS:
         raise unsupported(op, f"windows of shape {window} are too large")
     positions = linear_index(shape, "i32" if prod(shape) < 2**31 else "i64")
@@ -58,19 +60,6 @@ def expand_select_and_scatter(op: ir.Operation) -> list[Value]:
     scalar = tensor([], element_of(operand))
     fill_region(combined.operation, [scalar, scalar], lambda pair: inline_block(scatter, pair))
     return [hlo.select(is_any, combined.operation.results[0], everywhere)]
-
-
-def _window_of(op: ir.Operation, rank: int) -> tuple[list[int], list[int], list[int]]:
-    """Return sizes, strides and lower padding of the window."""
-    attributes = op.attributes
-    window, strides = (
-        list(ir.DenseI64ArrayAttr(attributes[name])) if name in attributes else [1] * rank
-        for name in ("window_dimensions", "window_strides")
-    )
-    if "padding" not in attributes:
-        return window, strides, [0] * rank
-    padding = ir.DenseIntElementsAttr(attributes["padding"])
-    return window, strides, [int(padding[2 * i]) for i in range(rank)]
 
 
 def _selected_positions(op: ir.Operation, positions: Value, window_counts: Sequence[int]) -> Value:

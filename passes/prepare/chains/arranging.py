@@ -15,7 +15,7 @@ from xgpu.indexing.affine import Dim, dim, linearize
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.tiles.tensor_views import STRIDE_BYTES
 from xgpu.passes.prepare.chains.parts import end_moved
-from xgpu.structure import copy_operation, dtype_of, producer
+from xgpu.structure import copy_operation, defining_op, dtype_of, is_used, producer
 
 _WIDE = "f32"
 
@@ -55,34 +55,48 @@ class Arrangement:
 
     @property
     def elements(self) -> int:
-        """The elements of all operands that are copied."""
-        return sum(math.prod(shape_of(_array_behind(each)[0])) for each in self.operands)
+        """The elements of all arrays that are copied."""
+        copied = {_array_behind(each)[:2] for each in self.operands}
+        return sum(math.prod(shape_of(array)) for array, _ in copied)
 
     def write(self) -> None:
-        """Have the products read copies, each moved back to the order of the operand."""
+        """Have the products read copies, each moved back to the order of the operand; of the same array the same.
+
+        They are written where the arrays are: chains of a gradient may be before its products.
+        """
+        parts: dict[tuple[ir.Value, int], ir.Value] = {}
+        points: dict[ir.Value, ir.InsertionPoint] = {}
         for each in self.operands:
             value = each.value
             array, dimension, moves = _array_behind(each)
-            rank = len(shape_of(array))
-            order = [*(number for number in range(rank) if number != dimension), dimension]
-            with ir.InsertionPoint(each.product), each.product.location:
-                copy = _padded(hlo.transpose(array, order))
-                sizes = [shape_of(array)[number] for number in order]
-                part = leading_part(copy, sizes)
-                copies = {array: hlo.transpose(part, list(map(order.index, range(rank))))}
+            if array not in points:
+                points[array] = _point_after(array, each.product.block)
+            with points[array], each.product.location:
+                if (array, dimension) not in parts:
+                    parts[array, dimension] = self._copied(array, dimension)
+                copies = {array: parts[array, dimension]}
                 for op in moves:
                     copy_operation(op, copies)
-            self.copies.add(copy)
-            self.slices.update([producer(part)] if part != copy else [])
             self._read.append((each, array, value))
             each.product.operands[each.number] = copies[value]
+
+    def _copied(self, array: ir.Value, dimension: int) -> ir.Value:
+        """Write the copy of an array in which a dimension is the last one; return what that is moved back to."""
+        sizes = shape_of(array)
+        order = [*(number for number in range(len(sizes)) if number != dimension), dimension]
+        copy = _padded(hlo.transpose(array, order))
+        part = leading_part(copy, [sizes[number] for number in order])
+        self.copies.add(copy)
+        self.slices.update([producer(part)] if part != copy else [])
+        moved: ir.Value = hlo.transpose(part, list(map(order.index, range(len(sizes)))))
+        return moved
 
     def undo(self) -> None:
         """Have the products read the operands themselves again."""
         for each, array, value in self._read:
             last = each.value
             each.product.operands[each.number] = value
-            while last != array:
+            while last != array and not is_used(last):
                 op = producer(last)
                 last = op.operands[0]
                 op.erase()
@@ -106,6 +120,12 @@ def _array_behind(operand: Operand) -> tuple[ir.Value, int, list[ir.Operation]]:
         moves.append(producer(value))
         value = producer(value).operands[0]
     return array, found[0], moves[::-1]
+
+
+def _point_after(array: ir.Value, block: ir.Block) -> ir.InsertionPoint:
+    """Return the first point of a block where an array is known."""
+    op = defining_op(array)
+    return ir.InsertionPoint.at_block_begin(block) if op is None or op.block != block else ir.InsertionPoint.after(op)
 
 
 def _padded(copy: ir.Value) -> ir.Value:

@@ -102,7 +102,7 @@ class GradientChains:
         chain = chained_sums(results, self.gradient.products)
         if isinstance(chain, str):
             return chain
-        problem: str | None = None
+        problems = []
         for moves in (MOVES, frozenset[str]()):
             op = self._write_parts(chain, results, moves)
             inside = chained_sums(returned(op))
@@ -111,7 +111,8 @@ class GradientChains:
             if problem is None and all(self._is_before(value) for value in op.operands):
                 return op
             op.erase()
-        return problem or _LATE
+            problems.append(problem or _LATE)
+        return problems[0]
 
     def _write_parts(self, chain: ChainedSums, results: Sequence[ir.Value], moves: frozenset[str]) -> ir.Operation:
         """Write a chain with some moves of arrays in it."""

@@ -11,7 +11,7 @@ from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import elements
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, shape_of
-from xgpu.indexing.access import integers
+from xgpu.indexing.window_numbers import window_numbers, window_padding
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.structure import element_of, replace_op
 
@@ -74,22 +74,12 @@ def _windows(op: ir.Operation) -> list[_Window] | None:
     rank = len(shape_of(op.results[0]))
     if len(op.results) != 1 or not is_binary(combiners(op)[0].function) or not rank:
         return None
-    if any(size != 1 for size in _integers(op, "base_dilations", rank)):
+    padding = window_padding(op, rank)
+    if any(size != 1 for size in window_numbers(op, "base_dilations", rank)) or any(min(pair) < 0 for pair in padding):
         return None
-    padding = [0] * (2 * rank)
-    if "padding" in op.attributes:
-        pairs = ir.DenseIntElementsAttr(op.attributes["padding"])
-        padding = [int(pairs[index]) for index in range(2 * rank)] if not pairs.is_splat else [int(pairs[0])] * 2 * rank
-    if min(padding) < 0:
-        return None
-    sizes, strides = _integers(op, "window_dimensions", rank), _integers(op, "window_strides", rank)
-    dilations = _integers(op, "window_dilations", rank)
-    pairs_of = zip(padding[::2], padding[1::2], strict=True)
-    return [_Window(*each) for each in zip(sizes, strides, dilations, pairs_of, strict=True)]
-
-
-def _integers(op: ir.Operation, name: str, rank: int) -> list[int]:
-    return integers(op, name) if name in op.attributes else [1] * rank
+    names = ("window_dimensions", "window_strides", "window_dilations")
+    numbers = (window_numbers(op, name, rank) for name in names)
+    return [_Window(*each) for each in zip(*numbers, padding, strict=True)]
 
 
 def _is_worth_it(op: ir.Operation, windows: Sequence[_Window], target: Device) -> bool:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.hlo.stablehlo_builder import reshape, shape_of, take_window_dimensions, tensor
+from xgpu.hlo.stablehlo_builder import reshape, shape_of, tensor
 from xgpu.indexing.access import integers
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.interval import Interval
+from xgpu.indexing.window_numbers import take_window_dimensions
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.structure import defining_op, element_of, users_of
 
@@ -56,9 +57,15 @@ class SqueezeWindows(OperationRewrite):
 
 
 def _are_trivial(op: ir.Operation, dimensions: set[int]) -> bool:
-    """Whether windows have one element along some dimensions, that of the array."""
+    """Whether windows have one element along some dimensions, that of the array: none of them lies on padding alone."""
     windows = accesses(op)[0].map
-    return all(windows.results[number].interval(windows.dims, windows.symbols) == _FIRST for number in dimensions)
+    if any(windows.results[number].interval(windows.dims, windows.symbols) != _FIRST for number in dimensions):
+        return False
+    return all(
+        bound.contains_interval(position.interval(windows.dims, windows.symbols))
+        for position, bound in windows.constraints
+        if not dimensions.isdisjoint(set[int]().union(*position.variables()))
+    )
 
 
 def _squeezed(value: ir.Value, kept: Sequence[int]) -> ir.Value:

@@ -322,7 +322,7 @@ class SpreadCode:
     def _parts_of(self, op: ir.Operation) -> Spread:
         """Write quotients by a number as products with its inverse, where roundings do not count."""
         divisor = number_of(op.operands[1])
-        if divisor is None:
+        if not divisor:
             return self._elementwise(op)
         values, inverse = self[op.operands[0]], constant(element_of(op.results[0]), 1 / divisor)
         keys = list(values.scalars)

@@ -41,11 +41,16 @@ class Factored:
 
     @property
     def hidden(self) -> float:
-        """The logit of hidden keys before the multiplication: the nearest finite number, if it is finite.
+        """The logit of hidden keys before the multiplication: the nearest number that is finite after it, if it is so.
 
         Where that is another logit, no other values are beyond it but infinite ones.
         """
-        return self.hiding if math.isinf(self.hiding) else max(-_LARGEST, min(self.hiding / self.factor, _LARGEST))
+        if math.isinf(self.hiding):
+            return self.hiding
+        nearest = np.float32(max(-_LARGEST, min(self.hiding / self.factor, _LARGEST)))
+        with np.errstate(over="ignore"):
+            made = nearest / np.float32(self.number) if self.divides else nearest * np.float32(self.number)
+        return float(nearest if np.isfinite(made) else np.nextafter(nearest, np.float32(0)))
 
 
 def factored(softmax: Softmax) -> Factored:

@@ -145,3 +145,27 @@ func.func @main(%x: tensor<64x128x128xf32>) -> tensor<64x128x64xf32> {
   %2 = stablehlo.transpose %1, dims = [2, 0, 1] : (tensor<128x64x64xf32>) -> tensor<64x128x64xf32>
   return %2 : tensor<64x128x64xf32>
 }
+
+// -----
+
+// All results of a window have one order, also where nothing that it reads has one: here the one that is transposed.
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[R:.*]]:2 = "stablehlo.reduce_window"
+// CHECK-SAME:      window_dimensions = array<i64: 3, 1>
+// CHECK:         (tensor<766x512xf32>, tensor<766x512xf16>)
+// CHECK-NEXT:    %[[T:.*]] = stablehlo.transpose %[[R]]#1, dims = [1, 0]
+// CHECK-NEXT:    return %[[R]]#0, %[[T]]
+func.func @main() -> (tensor<766x512xf32>, tensor<512x766xf16>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %x = stablehlo.iota dim = 0 : tensor<512x768xf32>
+  %half = stablehlo.constant dense<0.0> : tensor<f16>
+  %y = stablehlo.iota dim = 1 : tensor<512x768xf16>
+  %0:2 = "stablehlo.reduce_window"(%x, %y, %zero, %half) <{window_dimensions = array<i64: 1, 3>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f16>, %c: tensor<f32>, %d: tensor<f16>):
+    %2 = stablehlo.add %a, %c : tensor<f32>
+    %3 = stablehlo.add %b, %d : tensor<f16>
+    stablehlo.return %2, %3 : tensor<f32>, tensor<f16>
+  }) : (tensor<512x768xf32>, tensor<512x768xf16>, tensor<f32>, tensor<f16>) -> (tensor<512x766xf32>, tensor<512x766xf16>)
+  %1 = stablehlo.transpose %0#0, dims = [1, 0] : (tensor<512x766xf32>) -> tensor<766x512xf32>
+  return %1, %0#1 : tensor<766x512xf32>, tensor<512x766xf16>
+}

@@ -1,5 +1,6 @@
 """Attention as one kernel, on the host executor against float64."""
 
+import re
 from typing import Any
 
 import jax
@@ -142,6 +143,23 @@ def test_hidden_logits_may_be_multiplied(fill: float, is_before: bool) -> None:
         is_right(program, [q, k, v, seen], seen[:, None, None], 0.125 * fill if is_before else fill)
 
 
+@pytest.mark.parametrize("factor", [50.0, 100.0])
+def test_hidden_logits_are_finite_before_a_factor_and_after_it(factor: float) -> None:
+    """The least number divided by a cap, and then multiplied by it, may be rounded beyond itself."""
+
+    def function(q: Any, k: Any, v: Any, seen: Any) -> Any:
+        logits = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32)
+        logits = jnp.where(seen[:, None, None], factor * jnp.tanh(logits / factor), _LEAST)
+        return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(logits, axis=-1).astype(q.dtype), v)
+
+    program = compiled(function, _spec(2, 20, 1, 64), *[_spec(2, 200, 1, 64)] * 2, "pred[2,200]")
+    q, k, v, seen = program.random_inputs(8)
+    seen[0], seen[1] = np.arange(200) >= 150, False
+    found, v = (np.asarray(each, np.float64) for each in (program.run(q, k, v, seen, sanitize=True)[0], v))
+    np.testing.assert_allclose(found[1], np.broadcast_to(v[1].mean(0), found[1].shape), atol=2**-9)
+    assert np.all(np.abs(found[0]) <= np.abs(v[0, 150:]).max())
+
+
 @pytest.mark.parametrize(
     ("dtype", "form"), [("bf16", {}), ("f16", {}), ("bf16", {"folded": False}), ("bf16", {"overlap": False})], ids=str
 )
@@ -261,6 +279,22 @@ def test_functions_of_logits() -> None:
     arrays = program.random_inputs(7)
     (found,), (expected,) = program.run(*arrays), program.reference(*arrays)
     np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.03)
+
+
+def test_caps_in_text_may_divide_by_zero() -> None:
+    """What divides is written as in other kernels where the divisor has no inverse."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        s = jnp.einsum("qd,kd->qk", q, k, preferred_element_type=jnp.float32)
+        return jax.nn.softmax(20 * jnp.tanh(s / 30)).astype(q.dtype) @ v
+
+    text = compiled(function, *[_spec(70, 64)] * 3).ir("tiles")
+    assert re.search(r"stablehlo.divide .* {xgpu.weight}", text)
+    again = xgpu.compile(text.replace("dense<3.000000e+01>", "dense<0.000000e+00>"))
+    q, k, v = (np.abs(each) for each in again.random_inputs(7))
+    np.testing.assert_allclose(
+        np.asarray(again.run(q, k, v)[0], np.float32), np.tile(np.asarray(v, np.float32).mean(0), (70, 1)), atol=0.01
+    )
 
 
 def test_gradients_without_the_result_have_the_weights_in_memory() -> None:

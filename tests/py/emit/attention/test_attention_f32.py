@@ -1,5 +1,6 @@
 """Attention of f32, multiplied as tf32, on the host executor against float64."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -196,6 +197,64 @@ def test_gradients(function: Callable[..., Any], shapes: tuple[tuple[int, ...], 
     ):
         error = np.sqrt(np.mean((np.asarray(found, np.float64) - exact) ** 2))
         assert error <= _ROUNDING * np.sqrt(np.mean(exact**2))
+
+
+def test_gradients_of_parts_of_one_array() -> None:
+    """A gradient is read where the products of others are still to come: copies are known there."""
+
+    def gradients(g: Any, x: Any) -> Any:
+        def attend(x: Any) -> Any:
+            weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", x[:, :, 0], x[:, :, 1]))
+            return jnp.einsum("bhqk,bkhd->bqhd", weights, x[:, :, 2])
+
+        result, backward = jax.vjp(attend, x)
+        return result, *backward(g)
+
+    shapes = (1, 70, 2, 64), (1, 70, 3, 2, 64)
+    program = xgpu.compile(gradients, *(_spec(*each) for each in shapes))
+    assert [kernel.emitter for kernel in program.kernels].count("sums") == 2
+    arrays = [each / 4 for each in _of_tf32(*shapes)]
+    with jax.enable_x64():
+        expected = [np.asarray(each) for each in gradients(*(jnp.asarray(each, jnp.float64) for each in arrays))]
+    for found, exact in zip(program.run(*arrays, sanitize=True), expected, strict=True):
+        error = np.sqrt(np.mean((np.asarray(found, np.float64) - exact) ** 2))
+        assert error <= _ROUNDING * np.sqrt(np.mean(exact**2))
+
+
+def _of_same_values(x: Any, y: Any) -> Any:
+    return einsum_attention(x, y, y)
+
+
+def _gradients_of_same_values(g: Any, x: Any, y: Any) -> Any:
+    result, backward = jax.vjp(_of_same_values, x, y)
+    return result, *backward(g)
+
+
+def test_arrays_are_copied_once() -> None:
+    """The keys are the values: the products of attention and of its gradient read one copy of them."""
+    shapes = (1, 72, 2, 64), (1, 72, 2, 64), (1, 96, 2, 64)
+    program = xgpu.compile(_gradients_of_same_values, *(_spec(*each) for each in shapes))
+    assert [kernel.emitter for kernel in program.kernels].count("sums") == 2
+    copies = re.findall(r"^    %\S+ = stablehlo.transpose %arg(\d)", program.ir("prepared"), re.MULTILINE)
+    assert sorted(copies) == ["0", "1", "2"]
+    arrays = _of_tf32(*shapes)
+    result, of_rows, of_keys, of_values = exact_gradients(*arrays, arrays[2], None, -np.inf, 0.0)
+    for found, exact in zip(program.run(*arrays, sanitize=True), (result, of_rows, of_keys + of_values), strict=True):
+        error = np.sqrt(np.mean((np.asarray(found, np.float64) - exact) ** 2))
+        assert error <= _ROUNDING * np.sqrt(np.mean(exact**2))
+
+
+def test_copies_of_what_is_left_apart_are_undone() -> None:
+    """Rows of 160 elements have no room in shared memory: nothing is copied for them."""
+    shapes = (1, 70, 2, 160), (1, 70, 2, 160), (1, 90, 2, 160)
+    program = xgpu.compile(_gradients_of_same_values, *(_spec(*each) for each in shapes))
+    assert "attention" not in {kernel.emitter for kernel in program.kernels}
+    assert not re.findall(
+        r"^    %\S+ = stablehlo.transpose %arg.*tensor<1x2x160x", program.ir("prepared"), re.MULTILINE
+    )
+    arrays = program.random_inputs(4)
+    for found, expected in zip(program.run(*arrays), program.reference(*arrays), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_levels_go_on_from_text() -> None:

@@ -228,6 +228,24 @@ def test_functions_of_logits() -> None:
         np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.06)
 
 
+@pytest.mark.parametrize("cap", [2.0, 30.0])
+def test_caps_divide_by_products(cap: float) -> None:
+    """What is capped, and its gradient, is multiplied by the inverse of the cap: both are rounded later."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        s = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32) * 0.125
+        return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(cap * jnp.tanh(s / cap)).astype(q.dtype), v)
+
+    program = compiled_gradients(function, *_specs(70, 70, 1, 1, 64))
+    assert not any("div." in kernel.ptx for kernel in program.kernels if kernel.emitter == "sums")
+    arrays = program.random_inputs(8)
+    found, reference = program.run(*arrays, sanitize=True), program.reference(*arrays)
+    with jax.enable_x64():
+        exact = with_gradients(function)(*(jnp.asarray(each.astype(np.float64)) for each in arrays))
+    for own, other, value in zip(found, reference, exact, strict=True):
+        assert _error(own, np.asarray(value)) <= 1.2 * _error(other, np.asarray(value))
+
+
 def test_the_result_may_be_merged_before_it_is_read() -> None:
     """The result's gradient is known in another shape, as where heads are joined for a projection."""
 

@@ -45,11 +45,11 @@ from xgpu.emit.kernel_builder import KernelBuilder, assign, entry_function
 from xgpu.emit.tile_program import TileProgram, then
 from xgpu.fusion.grouping.families import Heroes
 from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, shape_of, splat, splat_like, tensor
+from xgpu.hlo.tensor_cores import as_tf32
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
 from xgpu.structure import element_of, producer
 
-_TF32_EXPONENT_BITS, _TF32_MANTISSA_BITS = 8, 10
 _FAR = 8
 """By how many powers of two a weight may be above others before sums are relative to a larger logit."""
 
@@ -159,8 +159,7 @@ class AttentionEmitter:
     def _rounded(self, weights: ir.Value) -> ir.Value:
         """Return weights as they are multiplied: those of f32 in the bits of tf32."""
         if self.facts.dtype.hlo == FULL:
-            rounded: ir.Value = hlo.reduce_precision(weights, _TF32_EXPONENT_BITS, _TF32_MANTISSA_BITS)
-            return rounded
+            return as_tf32(weights)
         return convert(weights, element_of(self.attention.weights))
 
     def _describe(self, steps: ir.Operation) -> None:

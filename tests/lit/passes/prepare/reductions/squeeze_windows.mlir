@@ -63,3 +63,20 @@ func.func @main(%x: tensor<1x9xf32>, %y: tensor<3x9xf32>) -> (tensor<1x7xf32>, t
   }) : (tensor<3x9xf32>, tensor<f32>) -> tensor<1x7xf32>
   return %0, %1 : tensor<1x7xf32>, tensor<1x7xf32>
 }
+
+// -----
+
+// Nor do windows go that have nothing of the one element: here it lies before them, and they begin between elements.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT:     stablehlo.reshape
+// CHECK:         "stablehlo.reduce_window"(%arg0
+// CHECK:         return
+func.func @main(%x: tensor<1x9xf32>) -> tensor<1x7xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%x, %zero) <{base_dilations = array<i64: 3, 1>, padding = dense<[[-1, 1], [0, 0]]> : tensor<2x2xi64>, window_dimensions = array<i64: 1, 3>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<1x9xf32>, tensor<f32>) -> tensor<1x7xf32>
+  return %0 : tensor<1x7xf32>
+}
