@@ -19,7 +19,7 @@ class CountLoops(OperationRewrite):
 
     That is how often the body runs, known now (`xgpu.trips`) or when the loop begins. The program's counter is then
     needed only where the body computes from it. A loop that does not run at all is its operands. Loops that are one
-    kernel stay. Only for ``runs=launches``. Needs: loops to be rotated, and those that are one kernel to be marked.
+    kernel get the mark alone. Only for ``runs=launches``. Needs: loops to be rotated, and those that are one kernel to be marked.
 
     ```mlir
     %r:2 = stablehlo.while(%i = %zero, %x = %start) : tensor<i32>, tensor<8xf32>
@@ -41,10 +41,10 @@ class CountLoops(OperationRewrite):
 
     def rewrite(self, op: ir.Operation) -> None:
         """Mark a loop or branch; replace a loop by one that is counted, or rotated."""
-        if self.runs != "launches" or RECURRENCE in op.attributes or HOST in op.attributes:
+        if self.runs != "launches" or HOST in op.attributes:
             return
         op.attributes[HOST] = ir.UnitAttr.get()
-        if op.name != "stablehlo.while" or is_rotated(op):
+        if op.name != "stablehlo.while" or RECURRENCE in op.attributes or is_rotated(op):
             return
         trips, known = trip_count(op, counters_of(op)), trips_at_entry(op)
         if trips == 0:

@@ -70,11 +70,11 @@ func.func @main(%start: tensor<f32>) -> tensor<f32> {
 
 // -----
 
-// A loop that is one kernel stays.
+// A loop that is one kernel gets the mark alone.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32>
 // CHECK-NEXT:    %[[A:.*]] = stablehlo.constant dense<0> : tensor<i32>
-// CHECK-NEXT:    %[[B:.*]]:2 = stablehlo.while(%iterArg = %[[A]], %iterArg_0 = %arg0) : tensor<i32>, tensor<8xf32> attributes {xgpu.recurrence}
+// CHECK-NEXT:    %[[B:.*]]:2 = stablehlo.while(%iterArg = %[[A]], %iterArg_0 = %arg0) : tensor<i32>, tensor<8xf32> attributes {xgpu.host, xgpu.recurrence}
 // CHECK-NEXT:    cond {
 // CHECK-NEXT:      %[[C:.*]] = stablehlo.constant dense<10> : tensor<i32>
 // CHECK-NEXT:      %[[D:.*]] = stablehlo.compare LT, %iterArg, %[[C]] : (tensor<i32>, tensor<i32>) -> tensor<i1>
