@@ -19,7 +19,8 @@ class CountLoops(OperationRewrite):
 
     That is how often the body runs, known now (`xgpu.trips`) or when the loop begins. The program's counter is then
     needed only where the body computes from it. A loop that does not run at all is its operands. Loops that are one
-    kernel get the mark alone. Only for ``runs=launches``. Needs: loops to be rotated, and those that are one kernel to be marked.
+    kernel get the mark alone. Only for ``runs=launches``. Needs: loops to be rotated, and those that are one kernel to
+    be marked.
 
     ```mlir
     %r:2 = stablehlo.while(%i = %zero, %x = %start) : tensor<i32>, tensor<8xf32>
