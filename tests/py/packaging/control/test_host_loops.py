@@ -141,6 +141,16 @@ def empty_states(x: jax.Array) -> Any:
     return lax.fori_loop(0, 3, lambda _, s: (jnp.cumsum(s[0]), s[1] * 2), (x, x[:0]))
 
 
+def empty_branches(i: jax.Array, x: jax.Array) -> Any:
+    """A branch of which nothing has elements but a loop inside it."""
+
+    def until(e: jax.Array) -> jax.Array:
+        start = jnp.cumsum(x), e
+        return lax.while_loop(lambda s: jnp.sum(s[0]) < 100, lambda s: (jnp.cumsum(s[0] + 1), s[1]), start)[1]
+
+    return lax.cond(i > 0, until, lambda e: e * 2, x[:0]), x
+
+
 def solved(a: jax.Array, x: jax.Array) -> jax.Array:
     """A while loop over a batch: it goes on while any of its rows does."""
 
@@ -187,6 +197,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[list[Any]]]] = {
     "stepped": (stepped, [[R.random(100, F) / 100]]),
     "packed": (packed, [[np.arange(-3, 4).astype(jnp.int4), np.int32(n)] for n in (0, 3)]),
     "empty_states": (empty_states, [[R.random(100, F)]]),
+    "empty_branches": (empty_branches, [[np.int32(i), R.random(100, F)] for i in (0, 1)]),
     "counted_by_values": (
         counted_by_values,
         [[np.int32(n), np.int32(m), R.random(100, F)] for n, m in ((0, 0), (5, 2), (2, 5), (-3, 1), (-7, -9))],
