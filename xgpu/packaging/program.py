@@ -127,11 +127,11 @@ class _Reader:
                 kernel = self._kernels[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
                 inputs = tuple(map(self._number, op.operands))
                 yield from launched(kernel, inputs, tuple(map(self.add, op.results)))
-            elif HOST in op.attributes:
-                yield from self._read_loop(op) if op.name == _LOOP else self._read_choice(op)
             elif op.name == BARRIER or is_bitcast(op):
                 pairs = zip(op.results, op.operands, strict=False)
                 self.numbers |= {result: self.numbers[given] for result, given in pairs if given in self.numbers}
+            elif HOST in op.attributes:
+                yield from self._read_loop(op) if op.name == _LOOP else self._read_choice(op)
 
     def _read_loop(self, op: ir.Operation) -> Iterator[Node]:
         """Yield a loop after the move of its first state; what it never changes has the number from before it."""

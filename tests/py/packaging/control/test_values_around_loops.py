@@ -1,4 +1,4 @@
-"""What loops and branches of packages take from around them: numbers that are computed there, and views of arrays."""
+"""What loops, branches and barriers of packages take from around them: numbers that are computed, views of arrays."""
 
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+import xgpu
 from tests.py.packaging.packages import Library, exported
 from xgpu.packaging.model import LaunchStep
 
@@ -32,6 +33,13 @@ def viewed(i: jax.Array, x: jax.Array) -> Any:
     return lax.cond(negative, lambda: jnp.cumsum(view[::-1]), inner)
 
 
+def kept_apart(s: jax.Array, x: jax.Array) -> jax.Array:
+    """A barrier behind a number, and behind one that a loop computes."""
+    factor = lax.optimization_barrier(s * 0.5 + 0.25)
+    steps = lax.while_loop(lambda n: n * factor < 5, lambda n: lax.optimization_barrier(n + 1), jnp.float32(0))
+    return x * factor + lax.optimization_barrier(steps * 2)
+
+
 def test_a_number_that_a_loop_reads(tmp_path: Path) -> None:
     package = exported(scaled, "f32[]", "f32[100]", to=tmp_path)
     steps = package.signatures[0].variants[0].steps
@@ -48,3 +56,11 @@ def test_a_view_from_around_two_branches(tmp_path: Path) -> None:
     for i in (-1, 0, 1):
         (found,) = library.run([np.int32(i), x])
         np.testing.assert_allclose(found, viewed(jnp.int32(i), jnp.asarray(x)), rtol=1e-5)
+
+
+def test_a_number_behind_a_barrier(tmp_path: Path) -> None:
+    kept = xgpu.Options(keep_barriers=True)
+    package = exported(kept_apart, "f32[]", "f32[100]", to=tmp_path, options=kept)
+    x = R.random(100, F)
+    (found,) = Library(tmp_path, package).run([F(1.5), x])
+    np.testing.assert_allclose(found, kept_apart(jnp.float32(1.5), jnp.asarray(x)), rtol=1e-5)

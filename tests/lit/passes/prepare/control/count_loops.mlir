@@ -137,3 +137,17 @@ func.func @main(%start: tensor<f32>, %first: tensor<i32>, %last: tensor<i32>) ->
   }
   return %r#1 : tensor<f32>
 }
+
+// -----
+
+// So does a barrier: what it takes must be in memory.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<f32>) -> tensor<f32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.add %arg0, %arg0 : tensor<f32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.optimization_barrier {xgpu.host} %[[A]] : tensor<f32>
+// CHECK-NEXT:    return %[[B]] : tensor<f32>
+func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  %y = stablehlo.add %x, %x : tensor<f32>
+  %z = stablehlo.optimization_barrier %y : tensor<f32>
+  return %z : tensor<f32>
+}
