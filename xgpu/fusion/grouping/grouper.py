@@ -319,6 +319,8 @@ class _Grouper:
         for operand in dict.fromkeys(op.operands):
             if operand in self._open:
                 self._store_behind_bitcasts(operand, _read_elsewhere(op))
+                if operand in targets:
+                    self._view(operand)
             elif not self._known.is_given(operand) and self._reach.reads(op, operand, targets, level):
                 self._store(operand, _BEFORE_UPDATE)
         level = max(self._known.level(operand) for operand in op.operands)
