@@ -68,12 +68,15 @@ def _is_run_by_host(op: ir.Operation) -> bool:
         return False
     if op.name != _LOOP or TRIPS in op.attributes or is_rotated(op):
         return True
-    condition = body_of(op, 0)
+    condition, body = (body_of(op, number) for number in (0, 1))
     (goes_on,) = terminator_of(condition).operands
     if not is_result_of(goes_on, "stablehlo.compare"):
         return False
-    count = producer(goes_on).operands[1]
-    return is_argument(count) and count.owner == condition and unchanging(count, op) != count
+    counter, count = producer(goes_on).operands
+    if not (is_argument(counter) and is_argument(count) and counter.owner == count.owner == condition):
+        return False
+    next_ = terminator_of(body).operands[ir.BlockArgument(counter).arg_number]
+    return not is_argument(next_) and _is_counting(producer(next_)) and unchanging(count, op) != count
 
 
 def _is_free(op: ir.Operation) -> bool:

@@ -416,6 +416,33 @@ def test_a_plan_that_was_made_for_xla_is_refused(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, function(*given[0]), rtol=2e-5)
 
 
+MARKED = """
+module attributes {xgpu.level = "fusions"} {
+  func.func private @two(%i: tensor<i32>) -> tensor<i32> attributes {xgpu.emitter = "loop"} {
+    %two = stablehlo.constant dense<2> : tensor<i32>
+    %next = stablehlo.add %i, %two : tensor<i32>
+    return %next : tensor<i32>
+  }
+  func.func @main(%n: tensor<i32>, %start: tensor<i32>) -> tensor<i32> {
+    %1:2 = stablehlo.while(%i = %start, %end = %n) : tensor<i32>, tensor<i32> attributes {xgpu.host}
+    cond {
+      %less = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %less : tensor<i1>
+    } do {
+      %next = func.call @two(%i) : (tensor<i32>) -> tensor<i32>
+      stablehlo.return %next, %end : tensor<i32>, tensor<i32>
+    }
+    return %1#0 : tensor<i32>
+  }
+}
+"""
+
+
+def test_a_counter_that_kernels_compute_is_none_of_the_host(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="planned for XLA to run"):
+        exported(MARKED, to=tmp_path)
+
+
 @pytest.mark.parametrize("name", ["newton", "cond_in_scan", "turned"])
 def test_xla_runs_what_was_planned_for_a_host(name: str) -> None:
     function, given = PROGRAMS[name]
