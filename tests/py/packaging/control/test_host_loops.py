@@ -270,6 +270,7 @@ def test_what_is_known_is_not_asked(tmp_path: Path) -> None:
     assert package.waits
     text = (tmp_path / "newton" / "include" / "xgpu" / "newton.h").read_text()
     assert "only to run waits for the GPU" in text and "it cannot be captured" in text
+    assert max(map(len, text.splitlines())) <= 120
     assert "waits for values that say how it goes on" in (tmp_path / "newton" / "rust" / "lib.rs").read_text()
     # What only a copy reaches has the alignment of its type; what a kernel reaches by way of a slot has the kernel's.
     assert [array.alignment for array in package_of("turned").signatures[0].results] == [16, 4]
