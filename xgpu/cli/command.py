@@ -10,7 +10,7 @@ from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dtypes import parse_spec
 from xgpu.errors import InvalidInput
 from xgpu.levels.pipeline import GRAPH
-from xgpu.options import PRODUCTS, Options
+from xgpu.options import CONTROL_FLOW, PRODUCTS, Options
 
 
 def _never(arguments: argparse.Namespace) -> bool:
@@ -43,13 +43,22 @@ def add_program_arguments(parser: argparse.ArgumentParser, specs: str, help_: st
         "else XLA's library; kernels: kernels where they are about as fast; all: always kernels",
     )
     parser.add_argument(
+        "--control-flow",
+        choices=CONTROL_FLOW,
+        default=CONTROL_FLOW[0],
+        help="what runs loops and branches that are no kernel; xla (the default): XLA; launches: a host that launches "
+        "kernels, as in the packages of xgpu export",
+    )
+    parser.add_argument(
         "--target", metavar="GPU", default=DEFAULT_DEVICE, help=f"{DEFAULT_DEVICE} if left out; xgpu devices lists all"
     )
 
 
 def options_of(arguments: argparse.Namespace) -> Options:
     """Return the options of a compilation that the command line chose."""
-    return Options(keep_barriers=arguments.keep_barriers, products=arguments.products)
+    return Options(
+        keep_barriers=arguments.keep_barriers, products=arguments.products, control_flow=arguments.control_flow
+    )
 
 
 def doing_compilation(arguments: argparse.Namespace, specs: Sequence[str]) -> None:
@@ -60,6 +69,7 @@ def doing_compilation(arguments: argparse.Namespace, specs: Sequence[str]) -> No
     options = [] if arguments.target == DEFAULT_DEVICE else ["--target", arguments.target]
     options += ["--keep-barriers"] if arguments.keep_barriers else []
     options += [] if arguments.products == PRODUCTS[0] else ["--products", arguments.products]
+    options += [] if arguments.control_flow == CONTROL_FLOW[0] else ["--control-flow", arguments.control_flow]
     given = [word for spec in specs for word in ("--arg", spec)]
     compiling_with(shlex.join(["xgpu", "compile", arguments.source, *given, *options]))
     doing(f"compiling {arguments.source}")

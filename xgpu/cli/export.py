@@ -68,7 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
         check_spec(spec)
     if len(signatures) > 1 and not all(signatures):
         raise UsageError("--also: expected --arg before and after it")
-    compiled_as = argparse.Namespace(**vars(arguments), target=targets[0], products="all")
+    compiled_as = argparse.Namespace(**vars(arguments), target=targets[0], products="all", control_flow="launches")
     doing_compilation(compiled_as, signatures[0])
     # JAX takes a second to import; wrong usage is reported before that.
     from xgpu import export

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.constants.arrays import Array, array_of, is_readable
+from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.driver.kernel import Kernel, Times, advance, timed
@@ -139,9 +140,14 @@ def _constant(op: ir.Operation) -> Array | None:
 
 
 def _is_of_kernels(op: ir.Operation) -> bool:
-    """Whether an operation of ``@main`` calls a kernel, or needs none: a barrier, or what makes no elements."""
+    """Whether an operation of ``@main`` calls a kernel, or needs none: a barrier, or what makes no elements.
+
+    A loop or branch that makes none is not one: it may have calls inside.
+    """
     if op.name in ("func.call", "func.return", BARRIER):
         return True
+    if op.name in CONTROL_FLOW:
+        return False
     return len(op.results) > 0 and not any(math.prod(ir.RankedTensorType(result.type).shape) for result in op.results)
 
 

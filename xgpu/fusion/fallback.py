@@ -5,7 +5,7 @@ import math
 from xgpu import ir
 from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.analysis.in_place import can_update_in_place
-from xgpu.dialects.attributes import FALLBACK, RECURRENCE
+from xgpu.dialects.attributes import FALLBACK, HOST, RECURRENCE
 from xgpu.dialects.attributes import PRODUCT as PRODUCT_MARK
 from xgpu.dialects.chain import CHAIN
 from xgpu.errors import Unsupported
@@ -60,7 +60,8 @@ def fallback_reason(op: ir.Operation) -> str | None:
     if RECURRENCE in op.attributes or PRODUCT_MARK in op.attributes or op.name == CHAIN:
         return None
     if op.name in CONTROL_FLOW:
-        return "control flow; the blocks it runs are compiled"
+        what = "control flow, run by launches" if HOST in op.attributes else "control flow"
+        return f"{what}; the blocks it runs are compiled"
     if op.name == BARRIER:
         return "a barrier: what is computed again after it must not be taken from before it"
     if op.name in CONTRACTIONS and not _is_small(op):

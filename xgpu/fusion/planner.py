@@ -146,7 +146,8 @@ class _Planner:
         """
         *operations, terminator = (op.operation for op in source.operations)
         results = list(terminator.operands)
-        has_xla = not (target.owner == self._main or attributes.HOST in source.owner.operation.attributes)
+        has_host = attributes.HOST in source.owner.operation.attributes
+        has_xla = not has_host and target.owner != self._main
         stored = [value for value in results if _has_elements(value)]
         families = self._families
         grouping, decisions = group_operations(operations, stored, families, self._target, scalars_fall_back=has_xla)
@@ -156,7 +157,7 @@ class _Planner:
         for merge in families.merges(self._target):
             grouping, decisions = merge(grouping)
             self.decisions += decisions
-        grouping, decisions = merge_small_kernels(grouping, families, self._target, state)
+        grouping, decisions = merge_small_kernels(grouping, families, self._target, state, has_host)
         self.decisions += decisions
         writer = FusionWriter(source, grouping, families, self._names, state)
         with ir.InsertionPoint(self._main):

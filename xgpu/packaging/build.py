@@ -177,7 +177,7 @@ def _needed_alignments(steps: Steps, kernels: Sequence[GpuKernel]) -> Iterator[t
     for step in all_steps(steps.steps):
         if isinstance(step, LaunchStep):
             for place, alignment in zip(step.places, kernels[step.kernel].alignments, strict=True):
-                for each in groups[steps.slots[place.number]] if place.base is Base.SLOT else (place,):
+                for each in groups[place.number] if place.base is Base.SLOT else (place,):
                     yield each.base, each.number, alignment
 
 

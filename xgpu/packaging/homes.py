@@ -32,16 +32,11 @@ class Home:
     def meets(self, other: "Home") -> bool:
         """Whether both have a value at the same time."""
         short, long = sorted((self.spans, other.spans), key=len)
-        for first, last in short:
-            place = bisect_left(long, (last + 1,)) - 1
-            # Spans of a home are in order, and none is inside another.
-            if place >= 0 and long[place][1] >= first:
-                return True
-        return False
+        return any(_reaches(long, first, last) for first, last in short)
 
     def is_live_at(self, time: int) -> bool:
         """Whether it has a value then."""
-        return any(first <= time <= last for first, last in self.spans)
+        return _reaches(self.spans, time, time)
 
 
 @dataclass(frozen=True)
@@ -98,6 +93,12 @@ def make_homes(flow: Flow, times: Lifetimes, results: Mapping[int, int]) -> Home
     return Homes(homes, moves, groups)
 
 
+def _reaches(spans: Sequence[Span], first: int, last: int) -> bool:
+    """Whether one of ``spans``, which are in order and apart, has a time from ``first`` to ``last``."""
+    place = bisect_left(spans, (last + 1,)) - 1
+    return place >= 0 and spans[place][1] >= first
+
+
 def _by_weight(flow: Flow) -> list[tuple[int, int]]:
     """Return the pairs of all moves; those of inner loops first, and of these the ones of more bytes."""
     weighed: list[tuple[int, int, tuple[int, int]]] = []
@@ -147,6 +148,7 @@ def _done(move: Move, homes: Mapping[int, Home], after: int) -> Iterator[Swap | 
     First come swaps, of values that nobody needs where they are; then copies, whose sources stay in their places.
     """
     pairs = [(homes[target], homes[source]) for target, source in move.pairs]
+    targets = {target for target, _ in pairs}
     taken = {source for target, source in pairs if target is source}
     # The home whose value a home's memory has, and the other way round, after the swaps so far.
     value, place = dict[Home, Home](), dict[Home, Home]()
@@ -154,7 +156,8 @@ def _done(move: Move, homes: Mapping[int, Home], after: int) -> Iterator[Swap | 
     for target, source in pairs:
         if target is source or not target.bytes:
             continue
-        stays = source.argument is not None or _is_needed_after(move, source, after)
+        # What is in the home of a target after the move is none of what was there before.
+        stays = source.argument is not None or (source not in targets and source.is_live_at(after))
         if stays or source in taken:
             copies.append((target, source))
             continue
@@ -167,12 +170,6 @@ def _done(move: Move, homes: Mapping[int, Home], after: int) -> Iterator[Swap | 
             value[now], place[moved] = moved, now
     for target, source in copies:
         yield Copy(place.get(source, source), target)
-
-
-def _is_needed_after(move: Move, source: Home, after: int) -> bool:
-    """Whether a home still has the value it had before the move after it: none that the move has set."""
-    is_target = any(target in source.variables for target, _ in move.pairs)
-    return source.is_live_at(after) and not is_target
 
 
 def _groups(swaps: Iterable[Swap]) -> Iterator[list[Home]]:

@@ -22,7 +22,8 @@ def pairs_in_place(
     for number, step in enumerate(steps):
         if isinstance(step, CopyStep) and step.source.base is Base.ARGUMENT:
             target = _first(step.target, slots)
-            results = [each for each in (target, *groups.get(target, ())) if each.base is Base.RESULT]
+            others = groups[step.target.number] if step.target.base is Base.SLOT else ()
+            results = [each for each in (target, *others) if each.base is Base.RESULT]
             if results and results[0] not in used and last_use[step.source] == number:
                 yield results[0].number, step.source.number
         # After a swap the memory of both slots counts as used, whichever has it.

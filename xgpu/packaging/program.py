@@ -68,12 +68,15 @@ def _is_run_by_host(op: ir.Operation) -> bool:
         return False
     if op.name != _LOOP or TRIPS in op.attributes or is_rotated(op):
         return True
-    condition = body_of(op, 0)
+    condition, body = (body_of(op, number) for number in (0, 1))
     (goes_on,) = terminator_of(condition).operands
     if not is_result_of(goes_on, "stablehlo.compare"):
         return False
-    count = producer(goes_on).operands[1]
-    return is_argument(count) and count.owner == condition and unchanging(count, op) != count
+    counter, count = producer(goes_on).operands
+    if not (is_argument(counter) and is_argument(count) and counter.owner == count.owner == condition):
+        return False
+    next_ = terminator_of(body).operands[ir.BlockArgument(counter).arg_number]
+    return not is_argument(next_) and _is_counting(producer(next_)) and unchanging(count, op) != count
 
 
 def _is_free(op: ir.Operation) -> bool:
@@ -127,11 +130,11 @@ class _Reader:
                 kernel = self._kernels[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
                 inputs = tuple(map(self._number, op.operands))
                 yield from launched(kernel, inputs, tuple(map(self.add, op.results)))
-            elif HOST in op.attributes:
-                yield from self._read_loop(op) if op.name == _LOOP else self._read_choice(op)
             elif op.name == BARRIER or is_bitcast(op):
                 pairs = zip(op.results, op.operands, strict=False)
                 self.numbers |= {result: self.numbers[given] for result, given in pairs if given in self.numbers}
+            elif HOST in op.attributes:
+                yield from self._read_loop(op) if op.name == _LOOP else self._read_choice(op)
 
     def _read_loop(self, op: ir.Operation) -> Iterator[Node]:
         """Yield a loop after the move of its first state; what it never changes has the number from before it."""

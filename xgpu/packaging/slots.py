@@ -57,13 +57,17 @@ def _power(order: Order, times: int) -> Order:
     return result
 
 
-def exchanged(steps: Sequence[Step], slots: Sequence[StepMemory]) -> dict[StepMemory, list[StepMemory]]:
-    """Return, for the first memory of each slot, all that it may be exchanged for, itself included."""
-    groups = {memory: [memory] for memory in slots}
+def exchanged(steps: Sequence[Step], slots: Sequence[StepMemory]) -> list[Sequence[StepMemory]]:
+    """Return what each slot may point to, its first memory included; ``slots`` is what each points to at first.
+
+    Slots that are in use at different times may point to the same memory, and still be strangers.
+    """
+    groups = [[number] for number in range(len(slots))]
     for step in all_steps(steps):
         if isinstance(step, SwapStep):
-            one, other = groups[slots[step.first]], groups[slots[step.second]]
+            one, other = groups[step.first], groups[step.second]
             if one is not other:
                 one += other
-                groups.update(dict.fromkeys(other, one))
-    return groups
+                for number in other:
+                    groups[number] = one
+    return [[slots[number] for number in group] for group in groups]

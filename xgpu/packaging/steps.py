@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from xgpu.packaging.flow import Choice, Flow, Loop, Move, Node, Run, all_nodes
 from xgpu.packaging.homes import Copy, Home, make_homes
 from xgpu.packaging.in_place import pairs_in_place
-from xgpu.packaging.liveness import Lifetimes, lifetimes, needed
+from xgpu.packaging.liveness import Lifetimes, Span, lifetimes, needed
 from xgpu.packaging.memory import Interval, place_values
 from xgpu.packaging.model import (
     SCRATCH_ALIGNMENT,
@@ -103,13 +103,12 @@ class _Planner:
 
     def _place_all(self) -> int:
         """Choose the memory of each home, that of homes with slots for the time of all of their group."""
-        group_of = {home: group for group in self._homes.groups for home in group}
         homes = list(dict.fromkeys(self._homes.of.values()))
+        whole = {home: _extent(home.spans) for home in homes if home.argument is None}
+        for group in self._homes.groups:
+            whole |= dict.fromkeys(group, _extent([whole[home] for home in group]))
         inside = [home for home in homes if home.argument is None and home.result is None]
-        intervals = []
-        for home in inside:
-            spans = [span for each in group_of.get(home, [home]) for span in each.spans]
-            intervals.append(Interval(home.bytes, min(spans)[0], max(last for _, last in spans)))
+        intervals = [Interval(home.bytes, *whole[home]) for home in inside]
         own = [each for its in self._own.values() for each in its]
         intervals += [Interval(each.bytes, each.time, each.time + 1) for each in own]
         offsets, end = place_values(intervals, SCRATCH_ALIGNMENT)
@@ -192,3 +191,8 @@ class _Planner:
         if home.slot is not None:
             return StepMemory(Base.SLOT, home.slot)
         return self._places.get(home, StepMemory(Base.SCRATCH, 0))
+
+
+def _extent(spans: Sequence[Span]) -> Span:
+    """Return the first and the last time of spans."""
+    return min(first for first, _ in spans), max(last for _, last in spans)

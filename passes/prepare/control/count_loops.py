@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 from xgpu import ir
 from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.dialects.attributes import COUNTED, FALLBACK, HOST, RECURRENCE, TRIPS
+from xgpu.fusion.fallback import BARRIER
 from xgpu.fusion.loops.counters import counters_of, trip_count, trips_at_entry
 from xgpu.fusion.loops.rotation import is_rotated, rotated
 from xgpu.hlo.stablehlo_builder import convert, hlo, inline_block, splat, tensor
@@ -17,9 +18,10 @@ from xgpu.structure import attributes_of, body_of, producer, replace_op
 class CountLoops(OperationRewrite):
     """Marks loops and branches as run by a host, and gives loops of known length a counter of the host's own.
 
-    That is how often the body runs, known now (`xgpu.trips`) or when the loop begins. The program's counter is then
-    needed only where the body computes from it. A loop that does not run at all is its operands. Loops that are one
-    kernel stay. Only for ``runs=launches``. Needs: loops to be rotated, and those that are one kernel to be marked.
+    The counter is how often the body runs, known now (`xgpu.trips`) or when the loop begins. The program's counter is
+    then needed only where the body computes from it. A loop that does not run at all is its operands. Loops that are
+    one kernel get the mark alone, and so do barriers: all that the host knows is in memory, numbers too. Only for
+    ``runs=launches``. Needs: loops to be rotated, and those that are one kernel to be marked.
 
     ```mlir
     %r:2 = stablehlo.while(%i = %zero, %x = %start) : tensor<i32>, tensor<8xf32>
@@ -34,17 +36,17 @@ class CountLoops(OperationRewrite):
     """
 
     NAME: ClassVar[str] = "count-loops"
-    OPERATIONS: ClassVar[frozenset[str]] = frozenset(CONTROL_FLOW)
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((*CONTROL_FLOW, BARRIER))
 
     runs: Literal["xla", "launches"] = "launches"
     """What runs loops and branches."""
 
     def rewrite(self, op: ir.Operation) -> None:
-        """Mark a loop or branch; replace a loop by one that is counted, or rotated."""
-        if self.runs != "launches" or RECURRENCE in op.attributes or HOST in op.attributes:
+        """Mark a loop, branch or barrier; replace a loop by one that is counted, or rotated."""
+        if self.runs != "launches" or HOST in op.attributes:
             return
         op.attributes[HOST] = ir.UnitAttr.get()
-        if op.name != "stablehlo.while" or is_rotated(op):
+        if op.name != "stablehlo.while" or RECURRENCE in op.attributes or is_rotated(op):
             return
         trips, known = trip_count(op, counters_of(op)), trips_at_entry(op)
         if trips == 0:

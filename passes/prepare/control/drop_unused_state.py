@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from xgpu import ir
 from xgpu.analysis.control_flow import planned_blocks
-from xgpu.dialects.attributes import HOST
+from xgpu.dialects.attributes import HOST, RECURRENCE
 from xgpu.hlo.stablehlo_builder import hlo
 from xgpu.passes.framework.base import OperationRewrite, main_of
 from xgpu.structure import (
@@ -50,7 +50,7 @@ class DropUnusedState(OperationRewrite):
 
     def rewrite(self, op: ir.Operation) -> None:
         """Drop what a loop does not need."""
-        if self.runs != "launches" or HOST not in op.attributes:
+        if self.runs != "launches" or HOST not in op.attributes or RECURRENCE in op.attributes:
             return
         kept = _needed_state(op)
         if len(kept) < len(op.operands):

@@ -36,6 +36,15 @@ def linear(x, w):
     return x @ w
 
 linear.example_args = ("bf16[64,64]", "bf16[64,32]")
+
+def root(a):
+    def step(state):
+        x, _ = state
+        better = 0.5 * (x + (a * a + 1) / x)
+        return better, jnp.max(jnp.abs(better - x))
+    return jax.lax.while_loop(lambda state: state[1] > 1e-3, step, (a * a + 1, jnp.float32(1)))[0]
+
+root.example_args = ("f32[100]",)
 """
 
 
@@ -266,6 +275,28 @@ def test_products_by_kernels(xgpu: Callable[..., Any], programs: str) -> None:
     assert "left to XLA" not in xgpu("explain", *arguments, "kernels").out
     assert xgpu("run", *arguments, "kernels", "--check").code == 0
     assert xgpu("compile", *arguments, "cublas").code == 2
+
+
+def test_loops_that_launches_run(xgpu: Callable[..., Any], programs: str) -> None:
+    arguments = f"{programs}:root", "--control-flow"
+    by_xla, by_launches = (xgpu("compile", *arguments, how, "--emit", "fusions").out for how in ("xla", "launches"))
+    assert "xgpu.host" in by_launches and "xgpu.host" not in by_xla
+    left = xgpu("explain", *arguments, "launches").out.partition("left to XLA")[2]
+    assert "stablehlo.while" in left and "run by launches" in left
+    assert xgpu("run", *arguments, "launches", "--check").code == 0
+    assert xgpu("compile", *arguments, "host").code == 2
+
+
+def test_how_a_package_was_compiled_can_be_repeated(
+    xgpu: Callable[..., Any], programs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: object, module: object) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr("xgpu.passes.prepare.control.count_loops.CountLoops.apply", fail)
+    outcome = xgpu("export", f"{programs}:root", "--arg", "f32[100]", "-o", "made")
+    assert outcome.code == 1
+    assert f"xgpu compile {programs}:root --arg 'f32[100]' --products all --control-flow launches" in outcome.err
 
 
 def test_ops_prints_every_operation(xgpu: Callable[..., Any]) -> None:

@@ -16,6 +16,8 @@ from xgpu.packaging.model import SCRATCH_ALIGNMENT, Array, Package
 from xgpu.runtime.packing import packed, packed_empty, unpacked
 
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+STRICTER = [*STRICT, "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Wcast-qual"]
+"""For the sources of packages: nothing is converted but where it is said."""
 EXTRA_PATH = (Path.home() / ".cargo" / "bin",)
 """Where tools lie that are not in PATH."""
 
@@ -50,7 +52,7 @@ def host_library(folder: Path, package: Package) -> Path:
     library = folder / "host.so"
     sources = [folder / "src" / f"{package.name}.c", folder / package.host.object_path(package.name)]
     flags = "-shared", "-Wl,-z,defs", "-fPIC", "-O1", f"-D{package.name.upper()}_HOST", f"-I{folder / 'include'}"
-    do_run(tool("gcc"), *STRICT, *flags, *sources, "-lm", "-o", library)
+    do_run(tool("gcc"), *STRICTER, *flags, *sources, "-lm", "-o", library)
     return library
 
 

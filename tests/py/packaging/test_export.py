@@ -14,7 +14,7 @@ import pytest
 from jax import lax
 
 import xgpu
-from tests.py.packaging.packages import STRICT, Library, bits, do_run, exported, tool
+from tests.py.packaging.packages import STRICT, STRICTER, Library, bits, do_run, exported, tool
 from xgpu.cli.main import main
 from xgpu.errors import InvalidInput, ToolError, Unsupported
 from xgpu.target.nvptx.cubin import find_ptxas
@@ -78,7 +78,7 @@ def test_without_ptxas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert found["versions"]["ptxas"] is None
     assert [(each["cubin"], each["resources"]) for each in found["targets"][0]["kernels"]] == [(None, None)]
     source = tmp_path / "src" / "bias_relu.c"
-    do_run(tool("gcc"), "-std=c99", *STRICT, f"-I{tmp_path / 'include'}", "-c", source, "-o", tmp_path / "a.o")
+    do_run(tool("gcc"), "-std=c99", *STRICTER, f"-I{tmp_path / 'include'}", "-c", source, "-o", tmp_path / "a.o")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_hostile_names(tmp_path: Path) -> None:
     function.__name__ = "@P@ */ main\n"  # type: ignore[attr-defined]
     package = xgpu.export(function, array, {"fn": array, "*/": array}, to=tmp_path).package
     source, include = tmp_path / "src" / f"{package.name}.c", f"-I{tmp_path / 'include'}"
-    do_run(tool("gcc"), "-std=c99", *STRICT, include, "-c", source, "-o", tmp_path / "a.o")
+    do_run(tool("gcc"), "-std=c99", *STRICTER, include, "-c", source, "-o", tmp_path / "a.o")
     (tmp_path / "a.cpp").write_text(f'#include "xgpu/{package.name}.hpp"\n')
     do_run(tool("g++"), "-std=c++17", *STRICT, include, "-c", tmp_path / "a.cpp", "-o", tmp_path / "a.o")
     do_run(tool("cargo"), "check", "--offline", "--quiet", cwd=tmp_path, CARGO_TARGET_DIR=str(tmp_path / "target"))
@@ -152,7 +152,7 @@ def test_a_program_without_arguments_or_results(tmp_path: Path) -> None:
     for name, function, specs in (("made", lambda: lax.iota("int32", 9), ()), ("dropped", lambda x: (), ("f32[3]",))):
         package = exported(function, *specs, to=tmp_path / name, name=name)
         source = tmp_path / name / "src" / f"{name}.c"
-        strict = tool("gcc"), "-std=c99", *STRICT, f"-I{tmp_path / name / 'include'}", "-c", source
+        strict = tool("gcc"), "-std=c99", *STRICTER, f"-I{tmp_path / name / 'include'}", "-c", source
         do_run(*strict, "-o", tmp_path / "a.o")
         given = [jnp.ones(3)] if specs else []
         assert [result.tolist() for result in Library(tmp_path / name, package).run(given)] == (

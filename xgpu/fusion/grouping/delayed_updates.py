@@ -1,10 +1,11 @@
-"""Delays updates of slices in a loop's body, so that one launch makes as many of them as possible.
+"""Delays kernels in a loop's body that may wait, so that one launch does as much as possible.
 
 A loop that keeps something of each step, as one whose gradient is taken does of all that this needs, updates a slice of
 a stack for each value, as soon as that is there. Nothing in the body reads the stacks, so updates may wait for others:
 `merge_small_kernels` then has them in one kernel.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,7 +26,32 @@ def delay_updates(
     Others do not wait, as what they store is in the cache, and takes memory for as long as it is to be stored.
     """
     intervals = _Waiting(grouping, state).intervals()
-    levels = dict(_delayed([each for each in intervals if is_short(each[0])]))
+    return _at_levels(grouping, dict(_delayed([each for each in intervals if is_short(each[0])])))
+
+
+def delay_lone_loops(grouping: Grouping, is_part: Callable[[Group], bool]) -> Grouping:
+    """Return ``grouping``, of a loop's body that a host runs, with lone loops at levels that have other small kernels.
+
+    Such is the kernel of a counter's next value, which nothing in the body waits for. ``is_part`` tells of a group
+    whether it is a small kernel, which may be one with others of its level. What is delayed has memory of its own, as
+    the state is still read: the host exchanges pointers, where XLA would copy.
+    """
+    waiting = _Waiting(grouping, {})
+    parts = [group for group in grouping.groups if is_part(group)]
+    counts = Counter(group.level for group in parts)
+    levels: dict[Group, int] = {}
+    for group in parts:
+        if counts[group.level] == 1 and not group.heroes and waiting.is_read_by_none(group):
+            last = waiting.last(group)
+            later = [level for level, count in counts.items() if count and group.level < level <= last]
+            if later:
+                levels[group] = min(later)
+                counts.subtract([group.level])
+                counts.update([levels[group]])
+    return _at_levels(grouping, levels)
+
+
+def _at_levels(grouping: Grouping, levels: Mapping[Group, int]) -> Grouping:
     if not levels:
         return grouping
     # Before other kernels of their level, one of which may overwrite what they read.
@@ -79,15 +105,25 @@ def _delayed(intervals: Sequence[tuple[Group, int]]) -> Iterator[tuple[Group, in
 
 @dataclass(frozen=True)
 class _Waiting:
-    """The updates of slices of a loop's body, and until when each can wait."""
+    """What in a loop's body can wait, and until when: ``state`` is that of `delay_updates`."""
 
     grouping: Grouping
     state: Mapping[ir.Value, ir.Value]
 
     def intervals(self) -> list[tuple[Group, int]]:
-        """Return the groups whose results nothing in the body reads, each with the last level that it can have."""
+        """Return the updates of slices that nothing in the body reads, each with the last level that it can have."""
         updates = [group for group in self.grouping.groups if _updates_slices(group)]
-        return [(group, self._last(group)) for group in updates if not self._read.intersection(group.roots)]
+        return [(group, self.last(group)) for group in updates if self.is_read_by_none(group)]
+
+    def is_read_by_none(self, group: Group) -> bool:
+        """Whether nothing in the body reads or updates a group's results."""
+        return self._read.isdisjoint(group.roots)
+
+    def last(self, group: Group) -> int:
+        """Return the last level at which nothing that a group reads is overwritten."""
+        last = max(each.level for each in self.grouping.groups)
+        read = map(behind_bitcasts, values_read(group, self.grouping))
+        return max(group.level, min((self._overwritten_at.get(value, last) for value in read), default=last))
 
     @cached_property
     def _read(self) -> set[ir.Value]:
@@ -108,12 +144,6 @@ class _Waiting:
             if level is not None and behind_bitcasts(result) != argument:
                 found[argument] = min(level, found.get(argument, level))
         return found
-
-    def _last(self, group: Group) -> int:
-        """Return the last level at which nothing that a group reads is overwritten."""
-        last = max(each.level for each in self.grouping.groups)
-        read = map(behind_bitcasts, values_read(group, self.grouping))
-        return max(group.level, min((self._overwritten_at.get(value, last) for value in read), default=last))
 
 
 def _updates_slices(group: Group) -> bool:

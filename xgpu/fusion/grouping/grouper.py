@@ -229,9 +229,9 @@ class _Grouper:
 
     def _provide_to_host(self, value: ir.Value, reader: str) -> None:
         """Make ``value`` available to a loop or branch that the host runs, which knows arrays in memory alone."""
-        array = behind_bitcasts(value)
-        if not math.prod(shape_of(array)):
+        if self._known.is_given(value) or not math.prod(shape_of(value)):
             return
+        array = behind_bitcasts(value)
         if not self._is_in_memory(array):
             self._store(array, Reason("the host runs its reader {}", (reader,)))
         for op in bitcasts_behind(value):
@@ -322,6 +322,8 @@ class _Grouper:
         for operand in dict.fromkeys(op.operands):
             if operand in self._open:
                 self._store_behind_bitcasts(operand, _read_elsewhere(op))
+                if operand in targets:
+                    self._view(operand)
             elif not self._known.is_given(operand) and self._reach.reads(op, operand, targets, level):
                 self._store(operand, _BEFORE_UPDATE)
         level = max(self._known.level(operand) for operand in op.operands)
@@ -341,7 +343,7 @@ class _Grouper:
         recurrence = Recurrence.of(op)
         assert recurrence is not None
         for value in arrays_read(recurrence):
-            if not shape_of(value):
+            if not shape_of(value) and HOST not in op.attributes:
                 self._provide(value, op.name)
             else:
                 self._store_computed(value, _IN_LOOP, is_read_in_rows=True)

@@ -17,7 +17,7 @@ from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import Device
 from xgpu.fusion.fallback import is_made_by_kernels
 from xgpu.fusion.grouping.decisions import Decision, apart, merged
-from xgpu.fusion.grouping.delayed_updates import delay_updates, values_read, values_updated
+from xgpu.fusion.grouping.delayed_updates import delay_lone_loops, delay_updates, values_read, values_updated
 from xgpu.fusion.grouping.families import Candidate, Families, KernelFamily, Kind
 from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.reasons import Reason
@@ -48,17 +48,25 @@ class _Work:
 
 
 def merge_small_kernels(
-    grouping: Grouping, families: Families, target: Device, state: Mapping[ir.Value, ir.Value]
+    grouping: Grouping, families: Families, target: Device, state: Mapping[ir.Value, ir.Value], has_host: bool = False
 ) -> tuple[Grouping, Sequence[Decision]]:
     """Return ``grouping`` with kernels of one level put together whose launches take most of their time.
 
     A new group takes the place of the first of them. ``state`` maps results of a loop's body to the arguments in whose
-    memory they may be made; updates of slices wait for each other there.
+    memory they may be made; updates of slices wait for each other there. ``has_host``: if they are made elsewhere, a
+    host exchanges pointers, and nothing is copied for that.
     """
     if (family := families.of_parts) is None:
         return grouping, []
+
+    def is_short(group: Group) -> bool:
+        return _work(group, grouping).moved <= launch_bytes(target)
+
     if state:
-        grouping = delay_updates(grouping, state, lambda group: _work(group, grouping).moved <= launch_bytes(target))
+        state = {} if has_host else state
+        grouping = delay_updates(grouping, state, is_short)
+        if has_host:
+            grouping = delay_lone_loops(grouping, lambda each: _may_be_part(each, family, families) and is_short(each))
     by_level: dict[int, list[Group]] = {}
     for group in grouping.groups:
         if _may_be_part(group, family, families):

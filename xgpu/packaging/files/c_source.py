@@ -29,7 +29,8 @@ _WAITS = {False: "none waits for the GPU", True: "only to run waits for the GPU"
 _ADDS = {
     False: "Adds the program to a stream.",
     True: "Adds the program to a stream. What comes next in it depends on values that it computes: the call waits for\n"
-    " * the stream to read them, so that all but the last part has been done when it returns; it cannot be captured.",
+    " * the stream to read them, so that all but the last part has been done when it returns;\n"
+    " * it cannot be captured.",
 }
 """What the header says, by whether a call waits."""
 

@@ -138,6 +138,22 @@ def test_a_bitcast_is_updated_in_its_memory() -> None:
     assert jnp.array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
 
 
+def test_a_scatter_updates_a_bitcast_of_what_a_scan_makes() -> None:
+    def function(x: Any, i: Any) -> Any:
+        sums = jnp.cumsum(x, axis=1)
+        flat = sums.reshape(-1)
+        return flat.at[i].set(flat[0] * 0.5).reshape(x.shape), sums
+
+    compiled = xgpu.compile(function, X, ROWS)
+    assert [kernel.emitter for kernel in compiled.kernels].count("scatter") == 1
+    x, i = (
+        np.random.default_rng(0).random(X.shape, np.float32),
+        np.arange(ROWS.size, dtype=np.int32).reshape(ROWS.shape),
+    )
+    for found, expected in zip(compiled.run(x, i), function(jnp.asarray(x), i), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_a_slice_that_depends_on_what_is_updated_by_another_shape_is_stored_first() -> None:
     def function(x: Any, i: Any) -> Any:
         return update(x.reshape(40, 6), x.reshape(120, 2)[:9] + 1, i)

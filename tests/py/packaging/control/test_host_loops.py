@@ -141,6 +141,16 @@ def empty_states(x: jax.Array) -> Any:
     return lax.fori_loop(0, 3, lambda _, s: (jnp.cumsum(s[0]), s[1] * 2), (x, x[:0]))
 
 
+def empty_branches(i: jax.Array, x: jax.Array) -> Any:
+    """A branch of which nothing has elements but a loop inside it."""
+
+    def until(e: jax.Array) -> jax.Array:
+        start = jnp.cumsum(x), e
+        return lax.while_loop(lambda s: jnp.sum(s[0]) < 100, lambda s: (jnp.cumsum(s[0] + 1), s[1]), start)[1]
+
+    return lax.cond(i > 0, until, lambda e: e * 2, x[:0]), x
+
+
 def solved(a: jax.Array, x: jax.Array) -> jax.Array:
     """A while loop over a batch: it goes on while any of its rows does."""
 
@@ -187,6 +197,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[list[Any]]]] = {
     "stepped": (stepped, [[R.random(100, F) / 100]]),
     "packed": (packed, [[np.arange(-3, 4).astype(jnp.int4), np.int32(n)] for n in (0, 3)]),
     "empty_states": (empty_states, [[R.random(100, F)]]),
+    "empty_branches": (empty_branches, [[np.int32(i), R.random(100, F)] for i in (0, 1)]),
     "counted_by_values": (
         counted_by_values,
         [[np.int32(n), np.int32(m), R.random(100, F)] for n, m in ((0, 0), (5, 2), (2, 5), (-3, 1), (-7, -9))],
@@ -259,6 +270,7 @@ def test_what_is_known_is_not_asked(tmp_path: Path) -> None:
     assert package.waits
     text = (tmp_path / "newton" / "include" / "xgpu" / "newton.h").read_text()
     assert "only to run waits for the GPU" in text and "it cannot be captured" in text
+    assert max(map(len, text.splitlines())) <= 120
     assert "waits for values that say how it goes on" in (tmp_path / "newton" / "rust" / "lib.rs").read_text()
     # What only a copy reaches has the alignment of its type; what a kernel reaches by way of a slot has the kernel's.
     assert [array.alignment for array in package_of("turned").signatures[0].results] == [16, 4]
@@ -403,6 +415,33 @@ def test_a_plan_that_was_made_for_xla_is_refused(tmp_path: Path) -> None:
     package = exported(planned.ir("fusions"), to=tmp_path, name="planned")
     (found,) = Library(tmp_path, package).run(given[0])
     np.testing.assert_allclose(found, function(*given[0]), rtol=2e-5)
+
+
+MARKED = """
+module attributes {xgpu.level = "fusions"} {
+  func.func private @two(%i: tensor<i32>) -> tensor<i32> attributes {xgpu.emitter = "loop"} {
+    %two = stablehlo.constant dense<2> : tensor<i32>
+    %next = stablehlo.add %i, %two : tensor<i32>
+    return %next : tensor<i32>
+  }
+  func.func @main(%n: tensor<i32>, %start: tensor<i32>) -> tensor<i32> {
+    %1:2 = stablehlo.while(%i = %start, %end = %n) : tensor<i32>, tensor<i32> attributes {xgpu.host}
+    cond {
+      %less = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %less : tensor<i1>
+    } do {
+      %next = func.call @two(%i) : (tensor<i32>) -> tensor<i32>
+      stablehlo.return %next, %end : tensor<i32>, tensor<i32>
+    }
+    return %1#0 : tensor<i32>
+  }
+}
+"""
+
+
+def test_a_counter_that_kernels_compute_is_none_of_the_host(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="planned for XLA to run"):
+        exported(MARKED, to=tmp_path)
 
 
 @pytest.mark.parametrize("name", ["newton", "cond_in_scan", "turned"])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from xgpu.packaging.in_place import pairs_in_place
 from xgpu.packaging.model import Base, ChoiceStep, CopyStep, LaunchStep, LoopStep, Step, StepMemory, SwapStep
-from xgpu.packaging.slots import final_order
+from xgpu.packaging.slots import exchanged, final_order
 
 ARGUMENT = [StepMemory(Base.ARGUMENT, number) for number in range(3)]
 RESULT = [StepMemory(Base.RESULT, number) for number in range(3)]
@@ -74,3 +74,10 @@ def test_slots_that_have_changed_hands() -> None:
     # The memory of the result may have been written by way of the other slot.
     other = LaunchStep(0, (ARGUMENT[1], SLOT[1]), (1,))
     assert pairs(SwapStep(0, 1), other, CopyStep(ARGUMENT[0], RESULT[0], 4), slots=slots) == []
+
+
+def test_slots_that_point_to_one_memory_at_different_times_are_strangers() -> None:
+    slots, copy = [SCRATCH, StepMemory(Base.SCRATCH, 512), SCRATCH, RESULT[0]], CopyStep(ARGUMENT[0], SLOT[0], 512)
+    steps = copy, SwapStep(0, 1), LaunchStep(0, (SLOT[1], SLOT[2]), (1,)), SwapStep(2, 3)
+    assert [len(each) for each in exchanged(steps, slots)] == [2, 2, 2, 2]
+    assert pairs(*steps, slots=slots) == []

@@ -70,11 +70,11 @@ func.func @main(%start: tensor<f32>) -> tensor<f32> {
 
 // -----
 
-// A loop that is one kernel stays.
+// A loop that is one kernel gets the mark alone.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32>
 // CHECK-NEXT:    %[[A:.*]] = stablehlo.constant dense<0> : tensor<i32>
-// CHECK-NEXT:    %[[B:.*]]:2 = stablehlo.while(%iterArg = %[[A]], %iterArg_0 = %arg0) : tensor<i32>, tensor<8xf32> attributes {xgpu.recurrence}
+// CHECK-NEXT:    %[[B:.*]]:2 = stablehlo.while(%iterArg = %[[A]], %iterArg_0 = %arg0) : tensor<i32>, tensor<8xf32> attributes {xgpu.host, xgpu.recurrence}
 // CHECK-NEXT:    cond {
 // CHECK-NEXT:      %[[C:.*]] = stablehlo.constant dense<10> : tensor<i32>
 // CHECK-NEXT:      %[[D:.*]] = stablehlo.compare LT, %iterArg, %[[C]] : (tensor<i32>, tensor<i32>) -> tensor<i1>
@@ -136,4 +136,18 @@ func.func @main(%start: tensor<f32>, %first: tensor<i32>, %last: tensor<i32>) ->
     stablehlo.return %j, %y : tensor<i32>, tensor<f32>
   }
   return %r#1 : tensor<f32>
+}
+
+// -----
+
+// So does a barrier: what it takes must be in memory.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<f32>) -> tensor<f32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.add %arg0, %arg0 : tensor<f32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.optimization_barrier {xgpu.host} %[[A]] : tensor<f32>
+// CHECK-NEXT:    return %[[B]] : tensor<f32>
+func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  %y = stablehlo.add %x, %x : tensor<f32>
+  %z = stablehlo.optimization_barrier %y : tensor<f32>
+  return %z : tensor<f32>
 }
