@@ -73,3 +73,8 @@ def note_traits(name: str, traits: Traits) -> None:
 def traits_of(name: str) -> Traits:
     """Return the traits of the operation of this name."""
     return _TRAITS.get(name, _NONE)
+
+
+def is_pure(name: str) -> bool:
+    """Whether an operation of this name, without regions, only makes results of its operands, tensors being values."""
+    return name.startswith(("arith.", "math.")) or name == "tensor.extract" or traits_of(name).pure

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.traits import traits_of
+from xgpu.dialects.traits import is_pure
 from xgpu.dialects.xgpu import PureCallOp
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.ranges import constant_of
@@ -54,15 +54,10 @@ def _invariant(loop: ir.Operation) -> list[ir.Operation]:
     body, found, values = body_of(loop), list[ir.Operation](), set[ir.Value]()
     for view in body.operations:
         op = view.operation
-        if _is_pure(op) and all(block_of(value) != body or value in values for value in op.operands):
+        if not len(op.regions) and is_pure(op.name) and all(block_of(value) != body or value in values for value in op.operands):
             found.append(op)
             values.update(op.results)
     return found
-
-
-def _is_pure(op: ir.Operation) -> bool:
-    is_scalar = op.name.startswith(("arith.", "math.")) or op.name == "tensor.extract"
-    return not len(op.regions) and (is_scalar or traits_of(op.name).pure)
 
 
 def _needed_by_calls(operations: list[ir.Operation]) -> list[ir.Operation]:

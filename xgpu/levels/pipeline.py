@@ -185,6 +185,8 @@ OPTIMIZE: Pipeline = (
         "folds the constants; top-down would take quadratic time, as in all that follow",
     ),
     ("cse", "unrolled iterations share most of their index computations"),
+    ("merge-conditionals", "once loops are unrolled, and equal conditions are one value"),
+    ("cse", "merges what the conditionals that became one all read"),
     ("set-level{{level=optimized}}", "the level is complete"),
 )
 
