@@ -1,7 +1,8 @@
 """The pass `find-chains`."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xgpu import ir
@@ -27,7 +28,7 @@ from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved
 from xgpu.passes.prepare.chains.results import write_result
 from xgpu.passes.prepare.chains.softmax import with_quotients
 from xgpu.passes.prepare.chains.sums import write_sums
-from xgpu.structure import backward_slice, defining_op, in_order, is_argument, producer, users_of
+from xgpu.structure import backward_slice, defining_op, dtype_of, in_order, is_argument, producer, users_of
 
 _SUMS = frozenset((REDUCE,))
 _RESHAPES = frozenset(("stablehlo.reshape",))
@@ -159,7 +160,8 @@ def _is_faster(gradient: Gradient, arranged: Arrangement, target: Device, has_re
     sizes = sizes_of(gradient.attention)
     copying = copying_seconds(arranged.elements, sizes.element_bytes, target)
     if gradient.ends:
-        return is_gradient_fast(sizes, target, copying, has_result)
+        stored = sum(math.prod(shape_of(value)) * dtype_of(value).bits // 8 for value in gradient.elements)
+        return is_gradient_fast(sizes, target, copying + stored / target.memory_bandwidth, has_result)
     return is_fast(sizes, target, copying)
 
 
@@ -173,7 +175,8 @@ def _replaced(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir
     block = gradient.attention.second.block
     before = set(_operations(block) if gradient.ends else ())
     rewritten = with_quotients(gradient.attention) if gradient.ends else {}
-    replaced = _write(gradient, arranged)
+    elements = tuple(rewritten.get(value, value) for value in gradient.elements)
+    replaced = _write(replace(gradient, elements=elements), arranged)
     if not isinstance(replaced, str):
         return {**replaced, **rewritten}
     # Attention that is refused has not been written; what its gradient is made of may have been.

@@ -97,6 +97,8 @@ class Storing:
         of_columns = replace(flat, constraints=tuple(each for each in constraints if 1 in each[0].variables()[1]))
         of_rows = replace(flat, constraints=tuple(each for each in constraints if 1 not in each[0].variables()[1]))
         together = 2 if _has_pairs(of_columns) else 1
+        # Elements that are written when they are asked for are so here, before what is conditional.
+        spread = replace(spread, scalars=dict(spread.scalars))
         for half in range(2):
             row = [*at, position.rows[half]]
             with only_if(InDomainOp.build(of_rows, [*row, position.column])):

@@ -54,6 +54,7 @@ class ChainSizes(NamedTuple):
     """The elements of rows of tiles: of those that all steps of a block share, of those of each step, of results.
 
     ``started`` products of a step are of arrays; each result is the sum of others, whose left operands are computed.
+    Of what lies between a step also writes so many tiles of ``elements``.
     """
 
     fixed: tuple[int, ...]
@@ -61,6 +62,7 @@ class ChainSizes(NamedTuple):
     results: tuple[int, ...]
     started: int
     element_bytes: int = _NARROW_BYTES
+    elements: int = 0
 
 
 @dataclass(frozen=True)
