@@ -263,9 +263,7 @@ def _read_product(op: ir.Operation, block: _Taken, step: _Taken) -> ChainProduct
     return ChainProduct(op, None, right, is_turned, users[0])
 
 
-def _step_stored(
-    end: ir.Operation, number: int, array: ir.Value, steps: StepsOp, step: _Taken
-) -> InsertTileOp | None:
+def _step_stored(end: ir.Operation, number: int, array: ir.Value, steps: StepsOp, step: _Taken) -> InsertTileOp | None:
     """Return what each step writes into the array of a number; None if steps do not carry the array."""
     written = end.operands[number]
     if defining_op(written) != steps.operation:

@@ -150,7 +150,7 @@ def moved_from(value: ir.Value) -> ir.Value:
 
 
 class _Behind(NamedTuple):
-    """A value, and the maps from its indices to the products that it is computed from; the weights of ``sums`` if any."""
+    """A value, the weights of ``sums`` if there are any, and the maps from its indices to the products behind it."""
 
     value: ir.Value
     products: Mapping[ir.Operation, IndexingMap]
@@ -161,8 +161,7 @@ def _behind(result: ir.Value, among: Collection[ir.Operation] | None) -> _Behind
     """Return the weights of the sums that a result is moved from, or else the result itself; None if it is neither."""
     op = defining_op(moved_from(result))
     found = []
-    for weight in range(2) if op is not None and op.name == DOT else ():
-        sums = Weighted(op, weight)
+    for sums in [] if op is None or op.name != DOT else [Weighted(op, weight) for weight in range(2)]:
         products = _products_behind(sums.weights, among)
         if products and sums.column >= 0:
             found.append(_Behind(sums.weights, products, sums))

@@ -138,7 +138,7 @@ class _Readers:
             return True
         if (is_tiled(user) or drops_nothing(user)) and user.block == block_of(self._attention.second.results[0]):
             return True
-        self.others[user] = f"expected nothing but products of what lies between attention's products, got '{user.name}'"
+        self.others[user] = f"expected nothing but products of what lies between attention's, got '{user.name}'"
         return False
 
     def elements(self) -> list[ir.Value]:

@@ -2,9 +2,8 @@
 
 The hero is a chain, whose region is the program as it was written: a gradient of attention, whose weights are computed
 again from what the forward pass stored of each row. In each step a block multiplies its rows by those of the step,
-computes weights from these products element by element, and adds the rows of the step times the weights. What else the
-program needs of what lies between, such as the gradient of a bias, each step writes as it computes it. The kernel is one
-of level ``tiles``.
+computes weights from these products element by element, and adds the rows of the step times the weights. What else of
+these elements the program needs, as for the gradient of a bias, each step writes. The kernel is one of level ``tiles``.
 """
 
 from collections.abc import Hashable, Sequence
@@ -49,8 +48,8 @@ class SumsEmitter:
         self.facts, self.schedule, self.fusion = facts, schedule, facts.fusion
         self.chain = facts.chain
         self.tiles = SumsTiles(facts.chain, schedule.tile_m, schedule.tile_n)
-        of: dict[ir.Value, ComputedSum | ComputedElements] = {}
-        of.update((each.result, each) for each in (*facts.chain.sums, *facts.chain.elements))
+        results: list[ComputedSum | ComputedElements] = [*facts.chain.sums, *facts.chain.elements]
+        of = {each.result: each for each in results}
         self.stored = [of[value] for value in stored_values(facts.fusion)]
 
     def launch_dimensions(self) -> LaunchDimensions:
@@ -88,7 +87,7 @@ class SumsEmitter:
         step, *carried = steps.body.arguments
         with ir.InsertionPoint(steps.body):
             YieldOp.build(self._write_step(arrays, lefts, [*at, step], carried))
-        written = []
+        written: list[ir.Value] = []
         for each, sums, output in zip(self.stored, steps.operation.results, outputs, strict=True):
             if isinstance(each, ComputedElements):
                 written.append(sums)

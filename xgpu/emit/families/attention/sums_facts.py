@@ -100,9 +100,7 @@ class SumsTiles(ChainTiles):
         results = self._weights(computed, row, key)
         return self.made(results, (self.rows, self.keys), [self.row_bound(row), self.key_bound(key)])
 
-    def _weights(
-        self, computed: ComputedSum | ComputedElements, row: AffineExpr, key: AffineExpr
-    ) -> list[AffineExpr]:
+    def _weights(self, computed: ComputedSum | ComputedElements, row: AffineExpr, key: AffineExpr) -> list[AffineExpr]:
         indices = self.indices(row, key)
         return [each.substitute(indices) for each in computed.indices]
 
