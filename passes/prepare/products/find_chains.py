@@ -44,8 +44,9 @@ class FindChains(BlockRewrite):
     Where a gradient reads what lies between the products, attention stores of each row its largest logit and the sum of
     its weights, too, and the gradient's products become chains that compute the weights again: one of those with a
     result for each row, one of those with results for each key. Sums of gradients times weights are then made of
-    attention's result, before them. Where a program has no more than the gradient, as `jax.checkpoint` leaves it,
-    attention is computed for that.
+    attention's result, before them. What else is computed from the logits' gradient, as the gradient of a bias is,
+    reads it as a result of one of these chains. Where a program has no more than the gradient, as `jax.checkpoint`
+    leaves it, attention is computed for that.
 
     Products whose results nothing but further products read, and these element by element, are chains as well: weights
     are a sigmoid of logits, or decay with the distance, and nothing is added up over a row. Each product that reads
