@@ -12,8 +12,13 @@ from xgpu.dialects.block.tiles import InsertTileOp, TileOp
 from xgpu.indexing.access import shape_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
-from xgpu.passes.tiles.chains.left_operands import left_operand, wide_left_operand
-from xgpu.passes.tiles.chains.operands import Operands, contracted, finished_after
+from xgpu.passes.tiles.chains.operands import (
+    Operands,
+    contracted,
+    finished_after,
+    left_operand,
+    wide_left_operand,
+)
 from xgpu.passes.tiles.chains.order import ChainTile, steps_of
 from xgpu.passes.tiles.chains.program import ChainProduct, ChainProgram
 from xgpu.passes.tiles.chains.spreads import Position, Spread, SpreadCode, accumulators, of_accumulators
