@@ -97,15 +97,15 @@ class Storing:
         of_columns = replace(flat, constraints=tuple(each for each in constraints if 1 in each[0].variables()[1]))
         of_rows = replace(flat, constraints=tuple(each for each in constraints if 1 not in each[0].variables()[1]))
         together = 2 if has_pairs(flat, 1) else 1
-        for half in range(2):
-            row = [*at, position.rows[half]]
-            is_row = InDomainOp.build(of_rows, [*row, position.column])
-            for number in range(0, columns // ROW_LANES, together):
-                where = [*row, ir.arith.addi(position.column, create_index(column_of(number)))]
+        is_row = [InDomainOp.build(of_rows, [*at, row, position.column]) for row in position.rows]
+        for number in range(0, columns // ROW_LANES, together):
+            column = ir.arith.addi(position.column, create_index(column_of(number)))
+            is_column = InDomainOp.build(of_columns, [*at, position.rows[0], column])
+            for half in range(2):
                 # Before the branch, as others may need them, too.
                 values = [spread.at(half, number + i) for i in range(together)]
-                with only_if(ir.arith.andi(is_row, InDomainOp.build(of_columns, where))):
-                    _write_elements(first, flat, where, values)
+                with only_if(ir.arith.andi(is_row[half], is_column)):
+                    _write_elements(first, flat, [*at, position.rows[half], column], values)
 
     def matrix(self, staged: Staged, at: Values, spread: Spread) -> None:
         """Write the group's rows to shared memory, each chunk where the swizzle has it, and have them copied."""
