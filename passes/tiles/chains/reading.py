@@ -17,7 +17,7 @@ from xgpu.passes.llvm.memory import element_pointer, load
 from xgpu.passes.support.arith_builder import integer_type
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.vectors import elements
-from xgpu.structure import element_of
+from xgpu.structure import dtype_of, element_of
 
 _PAIR = 2
 _COLUMN = 1
@@ -57,7 +57,8 @@ def read_pair(tile: TileOp, where: Sequence[ir.Value]) -> list[ir.Value]:
         number = ir.arith.select(inside, number, create_index(0))
     first = ArrayPointerOp.build(tile.array)
     pointer = element_pointer(first, element, ir.arith.index_cast(integer_type(64), number))
-    pair = load(pointer, ir.VectorType.get([_PAIR], element), _PAIR * element.width // 8, invariant=True)
+    alignment = _PAIR * dtype_of(tile.array).bits // 8
+    pair = load(pointer, ir.VectorType.get([_PAIR], element), alignment, invariant=True)
     found = elements(pair)
     if inside is None:
         return found
