@@ -1,6 +1,7 @@
 """Gradients of biases of attention: a kernel stores those of logits, of which they are made, on the host executor."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,27 @@ def test_xla_runs_tiles_as_loops() -> None:
     arrays[4] = (q @ k.T).max(1)
     for found, expected in zip(tiles.reference(*arrays), kernel.run(*arrays), strict=True):
         np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.05, rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (r'"xgpu.steps"\((%\w+), %\w+,', r'"xgpu.steps"(\1, \1,', "expected value 1 to be the array of that number"),
+        (r'"xgpu.yield"\((%\w+), %\w+, (%\w+)\)', r'"xgpu.yield"(\1, \1, \2)', "with one tile written"),
+        (
+            r'emitter = "sums"(.*?), turns = \w+>',
+            r'emitter = "attention"\1, folded = true, branched = true, overlap = true,'
+            " turns = false, reuse = false, computed = 0, steady = true>",
+            "expected steps that write no arrays, as their products overlap",
+        ),
+    ],
+)
+def test_refused_steps(old: str, new: str, message: str) -> None:
+    text = xgpu.compile((LIT / "emit" / "products" / "sums_elements.mlir").read_text()).ir("tiles")
+    text, count = re.subn(old, new, text, count=1)
+    assert count == 1
+    with pytest.raises(xgpu.XgpuError, match=message):
+        xgpu.compile(text).ir("emitted")
 
 
 def test_layers_that_are_computed_again() -> None:
