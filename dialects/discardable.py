@@ -334,7 +334,8 @@ DISCARDABLE: dict[str, Discardable] = {
             _STEPS,
             map_problem,
             "From the block's numbers to the first step that changes what is carried, and the one after the last. They"
-            " may lie outside of the steps that there are. Of what is `xgpu.hidden`, others may change it, too.",
+            " may lie outside of the steps that there are. Of what is `xgpu.hidden`, others may change it, too; into"
+            " arrays others write zeros.",
         ),
         Discardable(
             attributes.HIDDEN,

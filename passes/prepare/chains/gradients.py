@@ -13,11 +13,12 @@ from xgpu.dialects.chain import returned
 from xgpu.emit.families.attention.sums_schedule import sums_problem
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.indexing.access import shape_of
+from xgpu.indexing.affine import dim
 from xgpu.passes.prepare.chains.arranging import Arrangement
 from xgpu.passes.prepare.chains.caps import caps
-from xgpu.passes.prepare.chains.parts import Parts, Taken, end_moved, moved_stages
+from xgpu.passes.prepare.chains.parts import Parts, Taken, end_moved, moved_stages, results_of, with_operands_before
 from xgpu.passes.prepare.chains.row_sums import reciprocal, row_sum
-from xgpu.structure import copy_operation, defining_op, dtype_of, in_order, producer, users_of
+from xgpu.structure import copy_operation, dtype_of, in_order, producer, users_of
 
 _LATE = "expected operands of a gradient before what reads it"
 
@@ -44,31 +45,38 @@ class GradientChains:
         for each in self.gradient.sums:
             self._made[each.op.results[0]] = row_sum(each, self.stage, self._row)
         found: dict[ir.Value, ir.Value] = {}
-        for results in self._together():
-            made = self._write_all(results)
+        for results, elements in self._together():
+            made = self._write_all(results, elements)
             if isinstance(made, str):
                 return made
             found |= made
         return found
 
-    def _write_all(self, results: Sequence[ir.Value]) -> Mapping[ir.Value, ir.Value] | str:
-        """Write one chain that returns all results, or what they are moved from, or else one for each."""
-        made = self._write_chain(results)
+    def _write_all(
+        self, results: Sequence[ir.Value], elements: Sequence[ir.Value]
+    ) -> Mapping[ir.Value, ir.Value] | str:
+        """Write one chain that returns all results, or what they are moved from, or else one for each.
+
+        The first one returns ``elements``, too.
+        """
+        made = self._write_chain([*results, *elements])
         if not isinstance(made, str):
-            return dict(zip(results, made.results, strict=True))
-        if (earlier := self._write_earlier(results)) is not None:
+            return dict(zip([*results, *elements], made.results, strict=True))
+        if (earlier := self._write_earlier(results, elements)) is not None:
             return earlier
         if len(results) == 1:
             return made
         found: dict[ir.Value, ir.Value] = {}
-        for result in results:
-            alone = self._write_all([result])
+        for number, result in enumerate(results):
+            alone = self._write_all([result], [] if number else elements)
             if isinstance(alone, str):
                 return alone
             found |= alone
         return found
 
-    def _write_earlier(self, results: Sequence[ir.Value]) -> Mapping[ir.Value, ir.Value] | None:
+    def _write_earlier(
+        self, results: Sequence[ir.Value], elements: Sequence[ir.Value]
+    ) -> Mapping[ir.Value, ir.Value] | None:
         """Write one chain for what results are moved from, and move that; return the results, None if there is none.
 
         A kernel stores rows, where the next product may ask for columns.
@@ -76,26 +84,43 @@ class GradientChains:
         stages = [moved_stages(each) for each in results]
         for steps in range(1, max(map(len, stages))):
             numbers = [min(steps, len(each) - 1) for each in stages]
-            made = self._write_chain([each[number] for each, number in zip(stages, numbers, strict=True)])
+            stored = [*(each[number] for each, number in zip(stages, numbers, strict=True)), *elements]
+            made = self._write_chain(stored)
             if isinstance(made, str):
                 continue
-            copies: dict[ir.Value, ir.Value] = {}
-            copies.update((each[number], new) for each, number, new in zip(stages, numbers, made.results, strict=True))
+            copies: dict[ir.Value, ir.Value] = dict(zip(stored, made.results, strict=True))
             for each, number in zip(stages, numbers, strict=True):
                 for later in reversed(each[:number]):
                     copy_operation(producer(later), copies)
-            return {each: copies[each] for each in results}
+            return {each: copies[each] for each in (*results, *elements)}
         return None
 
-    def _together(self) -> list[list[ir.Value]]:
-        """Return the results of the ends, those that are added up along the same dimensions together."""
+    def _together(self) -> list[tuple[list[ir.Value], list[ir.Value]]]:
+        """Return the results of the ends, those that are added up along the same dimensions together, and elements.
+
+        Elements are of a chain whose steps go along neighbours in memory, if there is one.
+        """
         groups: dict[object, list[ir.Value]] = {}
         for end in self.gradient.ends:
             result = end_moved(self.gradient, end)
             chain = chained_sums([result], self.gradient.products)
             along = (chain.space.stepped, chain.space.loops) if isinstance(chain, ChainedSums) else result
             groups.setdefault(along, []).append(result)
-        return list(groups.values())
+        found = [(results, list[ir.Value]()) for results in groups.values()]
+        for value in self.gradient.elements:
+            fitting = [each for each in found if self._goes_along(value, each[0])] or found
+            fitting[0][1].append(value)
+        return found
+
+    def _goes_along(self, elements: ir.Value, results: Sequence[ir.Value]) -> bool:
+        """Whether neighbours of ``elements`` in memory are computed in one step of the chain of some results."""
+        chain = chained_sums([results[0], elements], self.gradient.products)
+        if isinstance(chain, str):
+            return False
+        indices = chain.elements[0].indices
+        shape = shape_of(elements)
+        last = max((number for number, size in enumerate(shape) if size > 1), default=0)
+        return indices[last] == dim(chain.space.stepped)
 
     def _write_chain(self, results: Sequence[ir.Value]) -> ir.Operation | str:
         """Write a chain that returns some results; return it, or why there is none."""
@@ -108,7 +133,7 @@ class GradientChains:
             inside = chained_sums(returned(op))
             arrays: dict[ir.Value, ir.Value] = {each: each for each in op.regions[0].blocks[0].arguments}
             problem = inside if isinstance(inside, str) else sums_problem(inside, arrays)
-            if problem is None and all(self._is_before(value) for value in op.operands):
+            if problem is None and with_operands_before(op, results_of(self.gradient)):
                 return op
             op.erase()
             problems.append(problem or _LATE)
@@ -182,13 +207,8 @@ class GradientChains:
     @cached_property
     def _last(self) -> ir.Operation:
         """The last operation of the block that makes a result of the gradient."""
-        results = (end_moved(self.gradient, end) for end in self.gradient.ends)
+        results = results_of(self.gradient)
         return in_order([_in_block(producer(result), self.end.block) or self.end for result in results])[-1]
-
-    def _is_before(self, value: ir.Value) -> bool:
-        """Whether a value is known where the chains are."""
-        op = defining_op(value)
-        return op is None or op.block != self.end.block or op.is_before_in_block(self.end)
 
     def _reciprocal(self, value: ir.Value) -> ir.Value:
         if value not in self._reciprocals:
@@ -210,7 +230,7 @@ class GradientChains:
 def first_user(gradient: Gradient) -> ir.Operation | None:
     """Return the first operation of attention's block that reads, or has in it what reads, a gradient's result."""
     block = gradient.attention.second.block
-    users = [user for end in gradient.ends for user in users_of(end_moved(gradient, end))]
+    users = [user for value in results_of(gradient) for user in users_of(value)]
     found = [_in_block(user, block) for user in users]
     known = [op for op in found if op is not None]
     return in_order(known)[0] if known and len(known) == len(found) else None

@@ -12,7 +12,17 @@ from xgpu.dialects.chain import ChainOp
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
-from xgpu.structure import block_of, copy_operation, defining_op, dtype_of, in_order, is_constant, producer, users_of
+from xgpu.structure import (
+    backward_slice,
+    block_of,
+    copy_operation,
+    defining_op,
+    dtype_of,
+    in_order,
+    is_constant,
+    producer,
+    users_of,
+)
 
 _DIVIDE = "stablehlo.divide"
 _CHEAP = 4
@@ -155,6 +165,31 @@ def last_moved(value: ir.Value, element_bytes: int, moves: Container[str] = MOVE
 def end_moved(gradient: Gradient, end: ir.Operation) -> ir.Value:
     """Return what `last_moved` finds of one of the products with which a gradient ends."""
     return last_moved(end.results[0], gradient.attention.element_bytes)
+
+
+def results_of(gradient: Gradient) -> list[ir.Value]:
+    """Return what the chains of a gradient are made instead of."""
+    return [*(end_moved(gradient, end) for end in gradient.ends), *gradient.elements]
+
+
+def with_operands_before(chain: ir.Operation, results: Container[ir.Value]) -> bool:
+    """Have the operands of a chain computed before it, as far as none of ``results`` is needed for them.
+
+    Returns whether they then are; else nothing is moved.
+    """
+
+    def is_before(value: ir.Value) -> bool:
+        op = producer(value)
+        return op.block != chain.block or op.is_before_in_block(chain)
+
+    later = list(backward_slice(chain.operands, is_before))
+    if any(op.name not in OPERATIONS or len(op.regions) for op in later):
+        return False
+    if any(value in results for op in later for value in op.operands):
+        return False
+    for op in in_order(later):
+        op.move_before(chain)
+    return True
 
 
 def moved_stages(last: ir.Value) -> list[ir.Value]:

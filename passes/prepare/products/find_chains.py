@@ -1,7 +1,8 @@
 """The pass `find-chains`."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xgpu import ir
@@ -27,7 +28,7 @@ from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved
 from xgpu.passes.prepare.chains.results import write_result
 from xgpu.passes.prepare.chains.softmax import with_quotients
 from xgpu.passes.prepare.chains.sums import write_sums
-from xgpu.structure import backward_slice, defining_op, in_order, is_argument, producer, users_of
+from xgpu.structure import backward_slice, defining_op, dtype_of, in_order, is_argument, producer, users_of
 
 _SUMS = frozenset((REDUCE,))
 _RESHAPES = frozenset(("stablehlo.reshape",))
@@ -43,8 +44,9 @@ class FindChains(BlockRewrite):
     Where a gradient reads what lies between the products, attention stores of each row its largest logit and the sum of
     its weights, too, and the gradient's products become chains that compute the weights again: one of those with a
     result for each row, one of those with results for each key. Sums of gradients times weights are then made of
-    attention's result, before them. Where a program has no more than the gradient, as `jax.checkpoint` leaves it,
-    attention is computed for that.
+    attention's result, before them. What else is computed from the logits' gradient, as the gradient of a bias is,
+    reads it as a result of one of these chains. Where a program has no more than the gradient, as `jax.checkpoint`
+    leaves it, attention is computed for that.
 
     Products whose results nothing but further products read, and these element by element, are chains as well: weights
     are a sigmoid of logits, or decay with the distance, and nothing is added up over a row. Each product that reads
@@ -159,7 +161,8 @@ def _is_faster(gradient: Gradient, arranged: Arrangement, target: Device, has_re
     sizes = sizes_of(gradient.attention)
     copying = copying_seconds(arranged.elements, sizes.element_bytes, target)
     if gradient.ends:
-        return is_gradient_fast(sizes, target, copying, has_result)
+        stored = sum(math.prod(shape_of(value)) * dtype_of(value).bits // 8 for value in gradient.elements)
+        return is_gradient_fast(sizes, target, copying + stored / target.memory_bandwidth, has_result)
     return is_fast(sizes, target, copying)
 
 
@@ -173,7 +176,8 @@ def _replaced(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir
     block = gradient.attention.second.block
     before = set(_operations(block) if gradient.ends else ())
     rewritten = with_quotients(gradient.attention) if gradient.ends else {}
-    replaced = _write(gradient, arranged)
+    elements = tuple(rewritten.get(value, value) for value in gradient.elements)
+    replaced = _write(replace(gradient, elements=elements), arranged)
     if not isinstance(replaced, str):
         return {**replaced, **rewritten}
     # Attention that is refused has not been written; what its gradient is made of may have been.

@@ -39,7 +39,11 @@ class ChainKernel:
         self._fixed = [Boxes.of_operand(each, 0) for each in program.fixed]
         self._fed = [self._boxes_of(each) for each in program.fed]
         written = zip(program.stores, program.outputs, strict=True)
-        self._stored = {store: Boxes.of_result(store, output) for store, output in written if is_handed_on(store)}
+        self._stored = {
+            store: Boxes.of_result(store, output)
+            for store, output in written
+            if is_handed_on(store) and store.operation not in program.step_stores
+        }
 
     def _boxes_of(self, tile: TileOp) -> Boxes:
         """Return the boxes of a tile of each step, which products read with the keys or the columns for rows."""

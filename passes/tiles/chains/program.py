@@ -1,6 +1,6 @@
 """lower-tiles' view of a kernel of level ``tiles`` whose steps have several products, one after the other."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -77,7 +77,7 @@ class ChainProgram:
     """A kernel whose steps multiply tiles that all of them share, and then what is computed from these products.
 
     ``fixed`` are the tiles that all steps share, ``fed`` those of each step. ``stores`` write what is computed after
-    the last step of what these carry.
+    the last step of what these carry, or, where steps carry the array, what each of them computes.
     """
 
     function: ir.Operation
@@ -101,6 +101,22 @@ class ChainProgram:
     def outputs(self) -> list[ir.Value]:
         """The arrays that blocks write, before they do."""
         return list(self.blocks.operation.operands)
+
+    def output_of(self, store: InsertTileOp) -> ir.Value:
+        """Return the array that a store writes, before blocks do."""
+        return self.outputs[self.stores.index(store)]
+
+    @cached_property
+    def step_stores(self) -> Mapping[ir.Operation, InsertTileOp]:
+        """The stores of each step, by their operations."""
+        return {each.operation: each for each in self.stores if block_of(each.operation.results[0]) == self.steps.body}
+
+    @cached_property
+    def carried(self) -> tuple[int, ...]:
+        """The numbers of those values that threads carry from step to step: all but arrays."""
+        (*_, end) = self.steps.body.operations
+        made = [defining_op(value) for value in end.operation.operands]
+        return tuple(number for number, op in enumerate(made) if op is None or op not in self.step_stores)
 
     @property
     def rows(self) -> int:
@@ -215,8 +231,14 @@ def read_chain(function: ir.Operation, schedule: ChainSchedule) -> ChainProgram:
         )
     (*_, end) = blocks.body.operations
     arrays = list(blocks.body.arguments)[3:]
-    stores = tuple(stored(end.operation, number, array, at, blocks.grid) for number, array in enumerate(arrays))
+    stores = tuple(
+        _step_stored(end.operation, number, array, steps, (in_step, sizes))
+        or stored(end.operation, number, array, at, blocks.grid)
+        for number, array in enumerate(arrays)
+    )
     program = ChainProgram(function, blocks, steps, products, stores, schedule)
+    if program.overlaps and program.step_stores:
+        refuse(PASS, steps.operation, "expected steps that write no arrays, as their products overlap")
     for block in (blocks.body, steps.body):
         _check_operations(program, block)
     return program
@@ -239,6 +261,18 @@ def _read_product(op: ir.Operation, block: _Taken, step: _Taken) -> ChainProduct
     if made is None or dtype_of(op.operands[0]).hlo not in _MANTISSAS:
         refuse(PASS, op, f"expected its left operand to be computed, in {', '.join(_MANTISSAS)}")
     return ChainProduct(op, None, right, is_turned, users[0])
+
+
+def _step_stored(end: ir.Operation, number: int, array: ir.Value, steps: StepsOp, step: _Taken) -> InsertTileOp | None:
+    """Return what each step writes into the array of a number; None if steps do not carry the array."""
+    written = end.operands[number]
+    if defining_op(written) != steps.operation:
+        return None
+    position = list(steps.operation.results).index(written)
+    if steps.operation.operands[position] != array:
+        refuse(PASS, end, f"expected value {number} to be the array of that number with tiles written")
+    (*_, last) = steps.body.operations
+    return stored(last.operation, position, steps.body.arguments[1 + position], *step)
 
 
 def _check_operations(program: ChainProgram, block: ir.Block) -> None:

@@ -17,12 +17,13 @@ from xgpu.passes.tiles.chains.operands import Operands
 from xgpu.passes.tiles.chains.order import ChainOrder, ChainTile
 from xgpu.passes.tiles.chains.overlapping import OverlappingSteps
 from xgpu.passes.tiles.chains.program import ChainProgram
-from xgpu.passes.tiles.chains.spreads import Form, Position, SpreadCode
+from xgpu.passes.tiles.chains.spreads import Form, Position, Spread, SpreadCode
 from xgpu.passes.tiles.chains.steps import ChainSteps
 from xgpu.passes.tiles.chains.storing import Room, Staged, Storing
 from xgpu.passes.tiles.chains.turns import Turns
 from xgpu.passes.tiles.ring import i32
-from xgpu.passes.tiles.structured import Values
+from xgpu.passes.tiles.structured import Values, counted
+from xgpu.structure import element_of
 
 _FIRST_BARRIER = 1
 """The number of the named barrier of the first warp group; that of all threads has number 0. Those of turns follow."""
@@ -58,7 +59,7 @@ class ChainRows:
         """Write the operations of a block's tile; return the rings' slot and phase after it."""
         program = self.program
         code = SpreadCode(tile.at, position, {}, Form())
-        steps = self._steps(position)
+        steps = self._steps(position, storing)
         number, phase = slot
         stores = {each.operation: each for each in program.stores}
         shared = {each.operation for each in program.fixed}
@@ -67,6 +68,7 @@ class ChainRows:
                 continue
             if each == program.steps.operation:
                 number, phase = steps.write(code, tile, number, phase)
+                self._write_zeros(tile, position, storing)
                 if not program.reuses:
                     self._release_fixed()
                 self._note_hidden(code, tile, position)
@@ -75,7 +77,7 @@ class ChainRows:
                     storing.matrix(self.staged[store], tile.at, code[store.tile])
                 else:
                     write = storing.elements if len(shape_of(store.tile)) > 1 else storing.rows
-                    write(store, self._output(store), tile.at, position, code[store.tile])
+                    write(store, self.program.output_of(store), tile.at, position, code[store.tile])
             elif not code.is_lazy(each):
                 code.write(each)
         if program.reuses:
@@ -88,12 +90,20 @@ class ChainRows:
         for fed in self.operands.fixed.values():
             fed.release(self.order.place, i32(0))
 
-    def _steps(self, position: Position) -> ChainSteps:
+    def _steps(self, position: Position, storing: Storing) -> ChainSteps:
         kind = OverlappingSteps if self.program.overlaps else ChainSteps
-        return kind(self.program, self.order.place, self.operands, position, self._turns)
+        return kind(self.program, self.order.place, self.operands, position, self._turns, storing)
 
-    def _output(self, store: InsertTileOp) -> ir.Value:
-        return self.program.outputs[self.program.stores.index(store)]
+    def _write_zeros(self, tile: ChainTile, position: Position, storing: Storing) -> None:
+        """Write zeros where steps that are left out would write."""
+        if self.order.visible is None or not self.program.step_stores:
+            return
+        bounds = ((create_index(0), tile.first), (tile.end, create_index(self.program.steps.count)))
+        for first, end in bounds:
+            with counted(first, end, create_index(1), []) as steps:
+                for store in self.program.step_stores.values():
+                    zero = Spread(False, False, {(0, 0): constant(0, element_of(store.tile))})
+                    storing.elements(store, self.program.output_of(store), [*tile.at, steps.counter], position, zero)
 
     def _note_hidden(self, code: SpreadCode, tile: ChainTile, position: Position) -> None:
         """Note rows of the array whose largest logit is so low that keys which the mask hides have weights, too."""

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from xgpu import ir
 from xgpu.dialects.attributes import WEIGHT
 from xgpu.dialects.block.tiles import IndexTileOp, TileOp
-from xgpu.dialects.threads import PredicatedExtractOp, ShuffleOp
-from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
-from xgpu.emit.builders import extract
+from xgpu.dialects.threads import ShuffleOp
+from xgpu.dialects.xgpu import ApplyIndexingOp
 from xgpu.emit.scalar.constants import emit_constant
 from xgpu.emit.scalar.op import ScalarOp, constant
 from xgpu.emit.scalar.table import build_scalar
@@ -27,6 +26,7 @@ from xgpu.passes.support.scf_ops import create_if, create_index
 from xgpu.passes.tiles.chains.choices import chosen_together, condition_of, is_rare_choice, is_rarely_needed
 from xgpu.passes.tiles.chains.multiples import fused, quotient
 from xgpu.passes.tiles.chains.powers import Exponent, Powers, is_of_two, number_of, power_of_two
+from xgpu.passes.tiles.chains.reading import are_paired, read_element, read_pair
 from xgpu.passes.tiles.chains.uniform import compared, holds_everywhere
 from xgpu.passes.tiles.vectors import elements, from_elements
 from xgpu.structure import body_of, dtype_of, element_of, is_constant, producer, users_of
@@ -191,10 +191,9 @@ class SpreadCode:
     def _written(self, op: ir.Operation) -> Spread:
         view = op.opview
         if isinstance(view, TileOp):
-            read = _read_within if self._form.deep and _is_bounded(view.map) else _read
-            return self._by_map(view.map, shape_of(view.tile), lambda where: read(view, where))
+            return self._read(view)
         if isinstance(view, IndexTileOp):
-            return self._by_map(view.map, shape_of(view.tile), lambda where: _number(view, where))
+            return self._by_map(view.map, shape_of(view.tile), lambda key: _number(view, self._place(key)))
         if op.name == "stablehlo.constant":
             return Spread(False, False, {(0, 0): emit_constant(op, ())})
         if op.name == "stablehlo.broadcast_in_dim":
@@ -350,23 +349,38 @@ class SpreadCode:
         self._values = known
         return Spread(True, True, dict(zip(keys, branch.results, strict=True)))
 
-    def _by_map(
-        self, map_: IndexingMap, shape: Sequence[int], element: Callable[[Sequence[ir.Value]], ir.Value]
-    ) -> Spread:
-        """Return what ``element`` makes of the numbers of block and step and of the indices in the tile."""
+    def _read(self, tile: TileOp) -> Spread:
+        """Read a tile: neighbours of a row together where memory has them so."""
+        shape = shape_of(tile.tile)
+        if not are_paired(tile):
+            branches = not self._form.deep
+            return self._by_map(tile.map, shape, lambda key: read_element(tile, self._place(key), branches))
+        pairs: dict[_Key, list[ir.Value]] = {}
+
+        def element(key: _Key) -> ir.Value:
+            half, number = key
+            first = half, number - number % _PAIR
+            if first not in pairs:
+                pairs[first] = read_pair(tile, self._place(first))
+            return pairs[first][number % _PAIR]
+
+        return self._by_map(tile.map, shape, element)
+
+    def _place(self, key: _Key) -> list[ir.Value]:
+        """Return the numbers of block and step, and the indices of an element in the tile."""
+        half, number = key
+        column = ir.arith.addi(self._position.column, create_index(column_of(number)))
+        return [*self._at, self._position.rows[half], column]
+
+    def _by_map(self, map_: IndexingMap, shape: Sequence[int], element: Callable[[_Key], ir.Value]) -> Spread:
+        """Return a tile of these elements, which differ as far as what a map leads to does."""
         used = {
             number
             for each in (*map_.results, *(each for each, _ in map_.constraints))
             for number in each.variables()[1]
         }
         by_row, by_column = 0 in used, 1 in used
-
-        def at(key: _Key) -> ir.Value:
-            half, number = key
-            column = ir.arith.addi(self._position.column, create_index(column_of(number)))
-            return element([*self._at, self._position.rows[half], column])
-
-        return self._made(by_row, by_column, keys_of(by_row, by_column, shape[-1]), at)
+        return self._made(by_row, by_column, keys_of(by_row, by_column, shape[-1]), element)
 
     def _reduced(self, op: ir.Operation) -> Spread:
         """Combine the elements of each row: those of the thread, in pairs, then those of the lanes that share it."""
@@ -410,37 +424,6 @@ def _combination(op: ir.Operation) -> Callable[[ir.Value, ir.Value], ir.Value]:
     """Return what combines two elements of a reduction."""
     first = next(iter(body_of(op).operations)).operation
     return lambda left, right: build_scalar(ScalarOp(first, (left, right)))
-
-
-def _read(tile: TileOp, where: Sequence[ir.Value]) -> ir.Value:
-    """Read an element of an array, which is zero where constraints do not hold."""
-    indices = ApplyIndexingOp.build(tile.map, where) if tile.map.results else []
-    if not tile.map.constraints:
-        return extract(tile.array, indices)
-    condition = InDomainOp.build(tile.map, where)
-    return PredicatedExtractOp.build(condition, constant(element_of(tile.array), 0), tile.array, indices)
-
-
-def _is_bounded(map_: IndexingMap) -> bool:
-    """Whether constraints say nothing but that indices of an array, which are not negative, are in it."""
-    return all(
-        each in map_.results and bound.lower <= 0 <= each.interval(map_.dims, map_.symbols).lower
-        for each, bound in map_.constraints
-    )
-
-
-def _read_within(tile: TileOp, where: Sequence[ir.Value]) -> ir.Value:
-    """Read an element, or the last one instead of one that is beyond, which is zero: threads need no branch for it."""
-    # Where constraints do not hold, what is computed under them is anything.
-    indices = ApplyIndexingOp.build(replace(tile.map, constraints=()), where) if tile.map.results else []
-    if not tile.map.constraints:
-        return extract(tile.array, indices)
-    for expression, bound in tile.map.constraints:
-        number = tile.map.results.index(expression)
-        indices[number] = ir.arith.minsi(indices[number], create_index(bound.upper))
-    zero = constant(element_of(tile.array), 0)
-    value: ir.Value = ir.arith.select(InDomainOp.build(tile.map, where), extract(tile.array, indices), zero)
-    return value
 
 
 def _number(tile: IndexTileOp, where: Sequence[ir.Value]) -> ir.Value:

@@ -8,15 +8,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.dialects.block.tiles import TileOp
+from xgpu.dialects.block.tiles import InsertTileOp, TileOp
 from xgpu.indexing.access import shape_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
-from xgpu.passes.tiles.chains.left_operands import left_operand, wide_left_operand
-from xgpu.passes.tiles.chains.operands import Operands, contracted, finished_after
+from xgpu.passes.tiles.chains.operands import (
+    Operands,
+    contracted,
+    finished_after,
+    left_operand,
+    wide_left_operand,
+)
 from xgpu.passes.tiles.chains.order import ChainTile, steps_of
 from xgpu.passes.tiles.chains.program import ChainProduct, ChainProgram
 from xgpu.passes.tiles.chains.spreads import Position, Spread, SpreadCode, accumulators, of_accumulators
+from xgpu.passes.tiles.chains.storing import Storing
 from xgpu.passes.tiles.chains.turns import Turns
 from xgpu.passes.tiles.roles import ThreadNumbers
 from xgpu.passes.tiles.structured import Values
@@ -35,15 +41,17 @@ class ChainSteps:
     operands: Operands
     position: Position
     turns: Turns
+    storing: Storing
 
     def write(self, code: SpreadCode, tile: ChainTile, slot: ir.Value, phase: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Write the loop, whose results ``code`` then knows; return the rings' slot and phase after it."""
         op = self.program.steps.operation
-        begin = [part for value in op.operands for part in self._packed(value, code[value])]
+        inits = [op.operands[number] for number in self.program.carried]
+        begin = [part for value in inits for part in self._packed(value, code[value])]
         carried, slot, phase = self._loop(tile, begin, slot, phase)
-        for number, (result, spread) in enumerate(zip(op.results, self._unpacked(carried), strict=True)):
+        for number, spread in zip(self.program.carried, self._unpacked(carried), strict=True):
             added = self.program.added_rows.get(number)
-            code.know(result, spread if added is None else code.over_lanes(added, spread))
+            code.know(op.results[number], spread if added is None else code.over_lanes(added, spread))
         return slot, phase
 
     def _loop(
@@ -54,7 +62,7 @@ class ChainSteps:
         with steps_of(tile, [*begin, slot, phase]) as steps:
             *carried, number, turn = steps.carried
             code = SpreadCode([*tile.at, steps.counter], self.position, {}, self.program.form)
-            step = _Step(self.program, self.place, self.operands, self.turns, code, [number, turn])
+            step = _Step(self, code, [*tile.at, steps.counter], [number, turn])
             for argument, part in zip(self._arguments, self._parts(carried), strict=True):
                 step.take(argument, part)
             yielded = [value for part in step.write() for value in part]
@@ -64,7 +72,8 @@ class ChainSteps:
 
     @property
     def _arguments(self) -> list[ir.Value]:
-        return [*list(self.program.steps.body.arguments)[1:]]
+        arguments = list(self.program.steps.body.arguments)[1:]
+        return [arguments[number] for number in self.program.carried]
 
     @cached_property
     def _ranks(self) -> list[int]:
@@ -72,10 +81,11 @@ class ChainSteps:
         op = self.program.steps.operation
         (*_, end) = self.program.steps.body.operations
         sums = [each.added.results[0] for each in self.program.summed if each.added is not None]
-        yielded = [value for value in end.operation.operands if len(shape_of(value)) != 1]
+        yielded = [end.operation.operands[number] for number in self.program.carried]
+        yielded = [value for value in yielded if len(shape_of(value)) != 1]
         if len(yielded) != len(sums) or set(yielded) != set(sums):
             refuse(PASS, op, "expected steps that carry the sum of each product, and else numbers of rows")
-        return [len(shape_of(value)) for value in op.operands]
+        return [len(shape_of(op.operands[number])) for number in self.program.carried]
 
     @staticmethod
     def _packed(tile: ir.Value, spread: Spread) -> Values:
@@ -117,19 +127,30 @@ class _UnderWay:
 
 @dataclass(eq=False)
 class _Step:
-    """A step that is being written, operation by operation; ``slot`` are the number and the phase of the rings'."""
+    """A step that is being written, operation by operation.
 
-    program: ChainProgram
-    place: ThreadNumbers
-    operands: Operands
-    turns: Turns
+    ``at`` are the numbers of block and step, ``slot`` the number and the phase of the rings'.
+    """
+
+    steps: ChainSteps
     code: SpreadCode
+    at: Values
     slot: Values
     taken: dict[ir.Value, Values] = field(default_factory=dict)
     under_way: list[_UnderWay] = field(default_factory=list)
     lefts: dict[ir.Operation, Values] = field(default_factory=dict)
     waited: set[TileOp] = field(default_factory=set)
     released: set[TileOp] = field(default_factory=set)
+
+    @property
+    def program(self) -> ChainProgram:
+        """The kernel."""
+        return self.steps.program
+
+    @property
+    def operands(self) -> Operands:
+        """The operands of products."""
+        return self.steps.operands
 
     def take(self, argument: ir.Value, part: Values) -> None:
         """Take the values that the step before has yielded for an argument."""
@@ -153,14 +174,17 @@ class _Step:
                 self.lefts[op] = left_of(self.code, products[op])
             elif op in added:
                 self._start_sum(added[op])
+            elif op in self.program.step_stores:
+                self._store(self.program.step_stores[op])
             elif not self.code.is_lazy(op):
                 self.code.write(op)
         sums = {each.added.results[0]: each for each in self.program.summed if each.added is not None}
-        rows = {value: rows_of(self.code[value]) for value in end.operands if value not in sums}
+        carried = [end.operands[number] for number in self.program.carried]
+        rows = {value: rows_of(self.code[value]) for value in carried if value not in sums}
         self._finish(len(self.under_way))
         finished = {each.product.op: each.sums for each in self.under_way}
         yielded = []
-        for value in end.operands:
+        for value in carried:
             made = finished[sums[value].op] if value in sums else None
             yielded.append(rows[value] if made is None else [made])
         return yielded
@@ -169,11 +193,15 @@ class _Step:
         self._await(product.right)
         first, *_ = started = self.program.started
         if product == first:
-            self.turns.take()
-        sums = self.operands.start(product, self.place, self.slot[0])
+            self.steps.turns.take()
+        sums = self.operands.start(product, self.steps.place, self.slot[0])
         if product == started[-1]:
-            self.turns.hand_on()
+            self.steps.turns.hand_on()
         self._note(product, sums, product.result)
+
+    def _store(self, store: InsertTileOp) -> None:
+        output = self.program.output_of(store)
+        self.steps.storing.elements(store, output, self.at, self.steps.position, self.code[store.tile])
 
     def _start_sum(self, product: ChainProduct) -> None:
         taken = self.taken.get(product.carried)
@@ -210,7 +238,7 @@ class _Step:
         for tile in self.program.fed:
             users = {each.op for each in self.program.products if each.right == tile}
             if tile not in self.released and users <= done:
-                self.operands.fed[tile].release(self.place, self.slot[0])
+                self.operands.fed[tile].release(self.steps.place, self.slot[0])
                 self.released.add(tile)
 
 

@@ -12,9 +12,9 @@ from xgpu.dialects.block.memory import ArrayPointerOp
 from xgpu.dialects.block.tiles import InsertTileOp
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
 from xgpu.indexing.access import shape_of
-from xgpu.indexing.affine import Symbol, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+from xgpu.indexing.tiles.tensor_views import flat_map, has_pairs
 from xgpu.passes.llvm.memory import element_pointer, store
 from xgpu.passes.support.arith_builder import integer_type
 from xgpu.passes.support.scf_ops import create_index
@@ -83,7 +83,7 @@ class Storing:
 
     def rows(self, op: InsertTileOp, array: ir.Value, at: Values, position: Position, spread: Spread) -> None:
         """Write a thread's elements of a tile of rows; the lanes that hold a row all have it."""
-        flat, first = _flat(op.map, array), ArrayPointerOp.build(array)
+        flat, first = flat_map(op.map, shape_of(array)), ArrayPointerOp.build(array)
         lane = ir.arith.remui(self.place.lane, create_index(ROW_LANES))
         for half in range(2):
             where = [*at, position.rows[half]]
@@ -92,18 +92,20 @@ class Storing:
 
     def elements(self, op: InsertTileOp, array: ir.Value, at: Values, position: Position, spread: Spread) -> None:
         """Write a thread's elements of a tile, neighbours together where memory has them so."""
-        flat, first, (_, columns) = _flat(op.map, array), ArrayPointerOp.build(array), shape_of(op.tile)
+        flat, first, (_, columns) = flat_map(op.map, shape_of(array)), ArrayPointerOp.build(array), shape_of(op.tile)
         constraints = op.map.constraints
         of_columns = replace(flat, constraints=tuple(each for each in constraints if 1 in each[0].variables()[1]))
         of_rows = replace(flat, constraints=tuple(each for each in constraints if 1 not in each[0].variables()[1]))
-        together = 2 if _has_pairs(of_columns) else 1
-        for half in range(2):
-            row = [*at, position.rows[half]]
-            with only_if(InDomainOp.build(of_rows, [*row, position.column])):
-                for number in range(0, columns // ROW_LANES, together):
-                    where = [*row, ir.arith.addi(position.column, create_index(column_of(number)))]
-                    with only_if(InDomainOp.build(of_columns, where)):
-                        _write_elements(first, flat, where, [spread.at(half, number + i) for i in range(together)])
+        together = 2 if has_pairs(flat, 1) else 1
+        is_row = [InDomainOp.build(of_rows, [*at, row, position.column]) for row in position.rows]
+        for number in range(0, columns // ROW_LANES, together):
+            column = ir.arith.addi(position.column, create_index(column_of(number)))
+            is_column = InDomainOp.build(of_columns, [*at, position.rows[0], column])
+            for half in range(2):
+                # Before the branch, as others may need them, too.
+                values = [spread.at(half, number + i) for i in range(together)]
+                with only_if(ir.arith.andi(is_row[half], is_column)):
+                    _write_elements(first, flat, [*at, position.rows[half], column], values)
 
     def matrix(self, staged: Staged, at: Values, spread: Spread) -> None:
         """Write the group's rows to shared memory, each chunk where the swizzle has it, and have them copied."""
@@ -149,21 +151,6 @@ class Storing:
     def _is_leader(self) -> ir.Value:
         first = ir.arith.muli(self.place.group, create_index(WARPGROUP_SIZE))
         return ir.arith.cmpi(ir.arith.CmpIPredicate.eq, self.place.thread, first)
-
-
-def _flat(map_: IndexingMap, array: ir.Value) -> IndexingMap:
-    """Return the map of a tile to places in memory."""
-    return replace(map_, results=(linearize(map_.results, shape_of(array)),)).with_simple_results()
-
-
-def _has_pairs(flat: IndexingMap) -> bool:
-    """Whether two neighbours of a row, from an even column on, are aligned neighbours in memory, or both left out."""
-    (place,) = flat.results
-    others = [count for atom, count in place.terms if atom != Symbol(1)]
-    are_even = not any(
-        each % 2 for each in (*others, place.constant, *(bound.upper + 1 for _, bound in flat.constraints))
-    )
-    return are_even and dict(place.terms).get(Symbol(1)) == 1
 
 
 def _write_elements(first: ir.Value, flat: IndexingMap, where: Values, values: Values) -> None:

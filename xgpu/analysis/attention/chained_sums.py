@@ -77,12 +77,27 @@ class ComputedSum:
 
 
 @dataclass(frozen=True)
+class ComputedElements:
+    """A ``result`` each element of which is computed from one of each product.
+
+    Its ``indices`` are given by those of the space.
+    """
+
+    indices: tuple[AffineExpr, ...]
+    result: ir.Value
+
+
+@dataclass(frozen=True)
 class ChainedSums:
-    """All ``sums`` of a chain, and the ``products`` of arrays that their weights are computed from."""
+    """All ``sums`` of a chain, and the ``products`` of arrays that their weights are computed from.
+
+    Of what lies between, ``elements`` are results, too.
+    """
 
     space: Space
     products: tuple[ArrayProduct, ...]
     sums: tuple[ComputedSum, ...]
+    elements: tuple[ComputedElements, ...] = ()
 
     @property
     def element_bytes(self) -> int:
@@ -93,13 +108,15 @@ class ChainedSums:
 def chained_sums(results: Sequence[ir.Value], among: Collection[ir.Operation] | None = None) -> ChainedSums | str:
     """Return the chain that computes and then only moves these results, or why there is none.
 
-    Its products are those ``among`` some, if these are given: what others compute are arrays.
+    Its products are those ``among`` some, if these are given: what others compute are arrays. At least one of the
+    results is a sum; others may be what is computed from products element by element.
     """
     behind = [_behind(result, among) for result in results]
     found = [each for each in behind if each is not None]
-    if not results or len(found) != len(results):
+    sums = [each for each in found if each.sums is not None]
+    if not sums or len(found) != len(results):
         return "expected results that are sums of rows, each times what is computed from other products"
-    first = next(iter(found[0].products))
+    first = next(iter(sums[0].products))
     reached = [_Reached.of(each, first) for each in found]
     known = [each for each in reached if each is not None]
     if len(known) != len(reached):
@@ -116,11 +133,13 @@ def chained_sums(results: Sequence[ir.Value], among: Collection[ir.Operation] | 
     products = tuple(ArrayProduct(op, map_, left) for op, map_ in maps.items() if (left := lefts[op]) is not None)
     if len(products) != len(maps):
         return "expected products whose operands have either the rows of a block, or those that it goes along"
-    sums = tuple(
-        ComputedSum(each.behind.sums, each.indices, result, len(each.maps))
-        for each, result in zip(known, results, strict=True)
+    given = list(zip(known, results, strict=True))
+    return ChainedSums(
+        space,
+        products,
+        tuple(ComputedSum(sum_, each.indices, result, len(each.maps)) for each, result in given if (sum_ := each.sums)),
+        tuple(ComputedElements(each.indices, result) for each, result in given if each.sums is None),
     )
-    return ChainedSums(space, products, sums)
 
 
 def moved_from(value: ir.Value) -> ir.Value:
@@ -131,31 +150,39 @@ def moved_from(value: ir.Value) -> ir.Value:
 
 
 class _Behind(NamedTuple):
-    """Sums, and the maps from the indices of their weights to the products that these are computed from."""
+    """A value, the weights of ``sums`` if there are any, and the maps from its indices to the products behind it."""
 
-    sums: Weighted
+    value: ir.Value
     products: Mapping[ir.Operation, IndexingMap]
+    sums: Weighted | None
 
 
 def _behind(result: ir.Value, among: Collection[ir.Operation] | None) -> _Behind | None:
+    """Return the weights of the sums that a result is moved from, or else the result itself; None if it is neither."""
     op = defining_op(moved_from(result))
-    if op is None or op.name != DOT:
-        return None
     found = []
-    for weight in range(2):
-        sums = Weighted(op, weight)
-        products = products_behind(sums.weights, identity_map(shape_of(sums.weights)))
-        if among is not None:
-            products = {product: map_ for product, map_ in products.items() if product in among}
-        known = {product: map_ for product, map_ in products.items() if map_ is not None}
-        if known and len(known) == len(products) and sums.column >= 0:
-            found.append(_Behind(sums, known))
-    return found[0] if len(found) == 1 else None
+    for sums in [] if op is None or op.name != DOT else [Weighted(op, weight) for weight in range(2)]:
+        products = _products_behind(sums.weights, among)
+        if products and sums.column >= 0:
+            found.append(_Behind(sums.weights, products, sums))
+    if len(found) == 1:
+        return found[0]
+    products = _products_behind(result, among)
+    return _Behind(result, products, None) if products else None
+
+
+def _products_behind(value: ir.Value, among: Collection[ir.Operation] | None) -> Mapping[ir.Operation, IndexingMap]:
+    """Return the products that a value is computed from; none if it is computed from several elements of one."""
+    products = products_behind(value, identity_map(shape_of(value)))
+    if among is not None:
+        products = {product: map_ for product, map_ in products.items() if product in among}
+    known = {product: map_ for product, map_ in products.items() if map_ is not None}
+    return known if len(known) == len(products) else {}
 
 
 @dataclass(frozen=True)
 class _Reached:
-    """Sums as the space has them: the ``indices`` of their weights, and the ``maps`` to the results of products."""
+    """A value as the space has it: its ``indices``, and the ``maps`` to the results of products."""
 
     behind: _Behind
     indices: tuple[AffineExpr, ...]
@@ -163,25 +190,30 @@ class _Reached:
 
     @classmethod
     def of(cls, behind: _Behind, first: ir.Operation) -> "_Reached | None":
-        """Return sums in the space of the first product's result; None if that has other elements."""
+        """Return a value in the space of the first product's result; None if that has other elements."""
         if first not in behind.products:
             return None
         shape = shape_of(first.results[0])
-        indices = inverted(behind.products[first], shape_of(behind.sums.weights), shape)
+        indices = inverted(behind.products[first], shape_of(behind.value), shape)
         if indices is None:
             return None
         space = IndexingMap(ranges(shape), (), indices)
         return cls(behind, indices, {op: then(space, map_) for op, map_ in behind.products.items()})
 
+    @property
+    def sums(self) -> Weighted | None:
+        """The sums whose weights the value is."""
+        return self.behind.sums
+
     @cached_property
     def contracted(self) -> frozenset[int]:
         """The dimensions of the space along which rows are added up."""
-        return self._dimensions(self.behind.sums.contracted)
+        return self._dimensions(self.sums.contracted if self.sums else ())
 
     @cached_property
     def free(self) -> frozenset[int]:
         """Those that the rows do not have."""
-        return self._dimensions(self.behind.sums.free)
+        return self._dimensions(self.sums.free if self.sums else ())
 
     def _dimensions(self, numbers: Sequence[int]) -> frozenset[int]:
         return frozenset(found for number in numbers for found in self.indices[number].variables()[0])
@@ -208,10 +240,11 @@ def inverted(map_: IndexingMap, weights: Shape, shape: Shape) -> tuple[AffineExp
 def _space(first: ir.Operation, reached: Sequence[_Reached]) -> Space | str:
     """Return how the indices of the first product's result are gone through."""
     shape = shape_of(first.results[0])
-    contracted, free = reached[0].contracted, reached[0].free
-    if any(each.contracted != contracted for each in reached) or not contracted:
+    sums = [each for each in reached if each.sums is not None]
+    contracted, free = sums[0].contracted, sums[0].free
+    if any(each.contracted != contracted for each in sums) or not contracted:
         return "expected sums along the same dimensions"
-    for each in reached:
+    for each in sums:
         free &= each.free
     stepped = longest(sorted(contracted), shape)
     for each in reached:

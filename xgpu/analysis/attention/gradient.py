@@ -20,6 +20,7 @@ from xgpu.analysis.attention.attention import (
     is_tiled,
     keeps_numbers,
     number_of,
+    products_behind,
     reducing_function,
     then,
 )
@@ -56,11 +57,15 @@ class RowSum:
 
 @dataclass(frozen=True)
 class Gradient:
-    """The products, ``ends``, that are computed from attention's logits beside its result, and the ``sums`` of rows."""
+    """The products, ``ends``, that are computed from attention's logits beside its result, and the ``sums`` of rows.
+
+    Other operations read ``elements``, such as the logits' gradient, of which that of a bias is made.
+    """
 
     attention: Attention
     ends: tuple[ir.Operation, ...]
     sums: tuple[RowSum, ...]
+    elements: tuple[ir.Value, ...] = ()
 
     @property
     def products(self) -> tuple[ir.Operation, ...]:
@@ -75,39 +80,107 @@ class Gradient:
 
 def gradient_of(attention: Attention) -> Gradient | str:
     """Return the gradient that a program computes beside attention, or why it is none."""
-    scores, block = attention.first.results[0], block_of(attention.second.results[0])
-    whole = math.prod(shape_of(scores))
-    known = {defining_op(value) for value in attention.row_values}
-    ends: dict[ir.Operation, None] = {}
-    reductions: dict[ir.Operation, None] = {}
-    pending, seen = [scores], {scores}
-    while pending:
-        value = pending.pop()
-        for user in users_of(value):
-            if user.name == DOT and user != attention.second:
-                ends[user] = None
-            elif user.name == REDUCE and len(user.results) == 1 and math.prod(shape_of(value)) == whole:
-                if user not in known:
-                    reductions[user] = None
-                pending += _new(user, seen)
-            elif (is_tiled(user) or drops_nothing(user)) and user.block == block:
-                pending += _new(user, seen)
-            elif user != attention.second:
-                return f"expected nothing but products of what lies between attention's products, got '{user.name}'"
-    sums = [_row_sum(op, attention) for op in reductions]
-    for each in sums:
-        if isinstance(each, str):
-            return each
-    found = tuple(each for each in sums if isinstance(each, RowSum))
-    if any(each.moved != found[0].moved for each in found):
+    readers = _Readers(attention)
+    readers.find()
+    sums = tuple(readers.sums.values())
+    if any(each.moved != sums[0].moved for each in sums):
         return "expected sums of one gradient"
-    return Gradient(attention, tuple(ends), found)
+    gradient = Gradient(attention, tuple(readers.ends), sums)
+    if not readers.others:
+        return gradient
+    elements = readers.elements()
+    if not sums or not readers.ends or not all(_is_of_gradient(value, gradient) for value in elements):
+        return next(iter(readers.others.values()))
+    return replace(gradient, elements=tuple(elements))
 
 
-def _new(op: ir.Operation, seen: set[ir.Value]) -> Sequence[ir.Value]:
-    found = [value for value in op.results if value not in seen]
-    seen.update(found)
-    return found
+class _Readers:
+    """What reads the values that are computed from attention's logits, beside attention.
+
+    Products are ``ends``, reductions ``sums``; ``others`` have the reason why they are neither.
+    """
+
+    def __init__(self, attention: Attention):
+        self._attention, self._whole = attention, math.prod(shape_of(attention.first.results[0]))
+        self._known = {defining_op(value) for value in attention.row_values}
+        self._inner: dict[ir.Operation, None] = {}
+        self.ends: dict[ir.Operation, None] = {}
+        self.sums: dict[ir.Operation, RowSum] = {}
+        self.others: dict[ir.Operation, str] = {}
+
+    def find(self) -> None:
+        """Follow values through what computes element by element, and through sums of rows."""
+        scores = self._attention.first.results[0]
+        pending, seen = [scores], {scores}
+        while pending:
+            value = pending.pop()
+            for user in users_of(value):
+                if user == self._attention.second or user in self.others or not self._goes_on(user, value):
+                    continue
+                self._inner[user] = None
+                found = [result for result in user.results if result not in seen]
+                seen.update(found)
+                pending += found
+
+    def _goes_on(self, user: ir.Operation, value: ir.Value) -> bool:
+        """Whether what reads a value computes others from it that are followed, too."""
+        if user.name == DOT:
+            self.ends[user] = None
+            return False
+        if user in self._known or user in self.sums:
+            return True
+        if user.name == REDUCE and len(user.results) == 1 and math.prod(shape_of(value)) == self._whole:
+            found = _row_sum(user, self._attention)
+            if isinstance(found, str):
+                self.others[user] = found
+                return False
+            self.sums[user] = found
+            return True
+        if (is_tiled(user) or drops_nothing(user)) and user.block == block_of(self._attention.second.results[0]):
+            return True
+        self.others[user] = f"expected nothing but products of what lies between attention's, got '{user.name}'"
+        return False
+
+    def elements(self) -> list[ir.Value]:
+        """Return those values of which products and sums are computed, and that something else is computed from, too.
+
+        If that only rounds a value, it is what the value is rounded to.
+        """
+        within = self._leading_to([*self.ends, *self.sums, *self._known, self._attention.second])
+        outside = {*self.others, *(self._leading_to(list(self.others)) - within)}
+        followed = [value for op in self._inner if op in within for value in op.results]
+        found: dict[ir.Value, None] = {}
+        for value in (self._attention.first.results[0], *followed):
+            users = [user for user in users_of(value) if user in outside]
+            rounds = len(users) == 1 and _narrows(users[0])
+            found.update(dict.fromkeys(users[0].results if rounds else [value] if users else []))
+        return list(found)
+
+    def _leading_to(self, ends: Sequence[ir.Operation | None]) -> set[ir.Operation]:
+        """Return the operations that were followed of whose results some others are computed."""
+        found, pending = set[ir.Operation](), [op for op in ends if op is not None]
+        while pending:
+            for value in pending.pop().operands:
+                op = defining_op(value)
+                if op is not None and op in self._inner and op not in found:
+                    found.add(op)
+                    pending.append(op)
+        return found
+
+
+def _is_of_gradient(value: ir.Value, gradient: Gradient) -> bool:
+    """Whether a value has an element for each weight, computed from the weights' gradient."""
+    products = products_behind(value, identity_map(shape_of(value)))
+    others = [op for op in gradient.products if op != gradient.attention.first]
+    whole = math.prod(gradient.attention.shape)
+    return math.prod(shape_of(value)) == whole and any(products.get(op) is not None for op in others)
+
+
+def _narrows(op: ir.Operation) -> bool:
+    """Whether an operation rounds floats to fewer bits."""
+    if op.name != "stablehlo.convert" or not keeps_numbers(op):
+        return False
+    return dtype_of(op.results[0]).bits < dtype_of(op.operands[0]).bits
 
 
 def drops_nothing(op: ir.Operation) -> bool:

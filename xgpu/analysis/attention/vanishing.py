@@ -18,12 +18,13 @@ _FACTORS = {"stablehlo.multiply": (0, 1), "stablehlo.divide": (0,)}
 def steps_seen(chain: ChainedSums) -> VisibleKeys | None:
     """Return from where to where the rows of a chain see those that they are added up of, None if that is not known.
 
-    Of others all weights are zero, as long as none is not a number.
+    Of others all weights are zero, as long as none is not a number, and so are elements that are results.
     """
     space, found = chain.space, None
-    for each in chain.sums:
-        map_ = IndexingMap(ranges(space.shape), (), each.indices)
-        kept = _kept((each.sums.weights, map_), (space.resident, space.stepped))
+    values = [(each.sums.weights, each.indices) for each in chain.sums]
+    for value, indices in [*values, *((each.result, each.indices) for each in chain.elements)]:
+        map_ = IndexingMap(ranges(space.shape), (), indices)
+        kept = _kept((value, map_), (space.resident, space.stepped))
         if kept is None:
             return None
         found = kept if found is None else found.either(kept)

@@ -1,5 +1,6 @@
 """Copies of a tile of an array by TMA: boxes of a tensor, derived from the tile's indexing map."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -227,3 +228,26 @@ def _problem(view: TensorView, size: int) -> str | None:
     if view.tile[view.inner] % view.row or view.rows > MAX_BOX:
         return f"it is not made of boxes with rows of {view.row} elements, up to {MAX_BOX} of them"
     return None
+
+
+def flat_map(map_: IndexingMap, shape: Sequence[int]) -> IndexingMap:
+    """Return the map of a tile to the places in memory of an array of a shape."""
+    return replace(map_, results=(linearize(map_.results, shape),)).with_simple_results()
+
+
+def has_pairs(flat: IndexingMap, column: int) -> bool:
+    """Whether elements of an even column and the next one are aligned neighbours in memory, both in bounds or neither.
+
+    The column is a range variable; the map leads to places in memory.
+    """
+    (place,) = flat.results
+    bounds = [(each, bound) for each, bound in flat.constraints if column in each.variables()[1]]
+    return all(_is_paired(each, column) for each in (place, *(each for each, _ in bounds))) and all(
+        bound.lower % 2 == 0 and bound.upper % 2 for _, bound in bounds
+    )
+
+
+def _is_paired(place: AffineExpr, column: int) -> bool:
+    """Whether an index is even for even columns, whatever else it depends on, and one more for the next column."""
+    others = [count for atom, count in place.terms if atom != Symbol(column)]
+    return dict(place.terms).get(Symbol(column)) == 1 and not any(each % 2 for each in (*others, place.constant))

@@ -167,6 +167,12 @@ def _biased(q: Any, k: Any, v: Any, b: Any) -> Any:
     return _sums(_logits(q, k) + b, v)
 
 
+def _updated(q: Any, k: Any, v: Any, b: Any) -> Any:
+    """The gradient of the bias is read by what computes element by element, as those of the logits are."""
+    loss, (*others, of_bias) = _loss(_biased, 3)(q, k, v, b)
+    return loss, others, b - 0.1 * of_bias
+
+
 def _vjp_of_merged_heads(q: Any, k: Any, v: Any, g: Any) -> Any:
     def attend(q: Any, k: Any, v: Any) -> Any:
         return jax.nn.dot_product_attention(q, k, v, is_causal=True).reshape(2, 48, 256)
@@ -225,6 +231,13 @@ def test_gradients_are_left_if_that_is_asked_for() -> None:
             2,
         ),
         (_loss(_biased), (_Q, _Q, _Q, "f32[4,48,48]"), 2),
+        (_loss(_biased, 3), (_Q, _Q, _Q, "f32[4,48,48]"), 2),
+        (_loss(_biased, 3), (_Q, _Q, _Q, "f32[]"), 2),
+        (_loss(jax.checkpoint(_biased), 3), (_Q, _Q, _Q, "bf16[2,1,48,48]"), 2),
+        (_loss(jax.vmap(_biased, (0, 0, 0, None)), 3), (*["bf16[3,2,48,4,64]"] * 3, "f32[4,48,48]"), 2),
+        (_loss(lambda q, k, v, b: _biased(q, k, v, b.T[0] * b[:, 1:2]), 3), (_Q, _Q, _Q, "f32[48,48]"), 2),
+        (_loss(lambda q, k, v, b: _biased(_biased(q, k, v, b), k, v, b), 3), (_Q, _Q, _Q, "f32[4,48,48]"), 4),
+        (_updated, (_Q, _Q, _Q, "f32[2,4,48,48]"), 2),
         (_loss(_projected), (_Q, "bf16[64,64]", _Q), 2),
         (_loss(lambda q, k, v: _attend(_attend(q, k, v), k, v)), (_Q,) * 3, 4),
         (_loss(jax.checkpoint(_attend)), (_Q,) * 3, 2),
@@ -260,14 +273,15 @@ def test_what_follows_attention_is_computed_once() -> None:
     assert products(xgpu.Options()) == 3
 
 
-@pytest.mark.parametrize(
-    ("function", "specs"),
-    [
-        (_loss(_biased, 3), (_Q, _Q, _Q, "f32[4,48,48]")),
-        (_loss(_attend), ("f16[2,48,4,64]",) * 3),
-    ],
-    ids=["of a bias", "of weights of f32 that f16 does not hold"],
-)
-def test_gradients_left(function: _Program, specs: tuple[str, ...]) -> None:
-    program = compile_to(None, function, specs, device("sm_90a"), xgpu.Options())
+def test_a_gradient_of_weights_of_f32_that_f16_does_not_hold_is_left() -> None:
+    program = compile_to(None, _loss(_attend), ("f16[2,48,4,64]",) * 3, device("sm_90a"), xgpu.Options())
     assert "sums" not in {kernel.emitter for kernel in program.kernels}
+
+
+def test_the_gradient_of_a_bias_alone_is_left() -> None:
+    """There are no products for a chain to end with."""
+
+    def function(q: Any, k: Any, v: Any, b: Any) -> Any:
+        return jax.grad(lambda b: (_biased(q, k, v, b) ** 2).sum())(b)
+
+    assert "attention" not in _emitters(function, _Q, _Q, _Q, "f32[4,48,48]")

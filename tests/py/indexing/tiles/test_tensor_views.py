@@ -6,7 +6,7 @@ import pytest
 
 from xgpu.indexing.affine import constant, linearize
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
+from xgpu.indexing.tiles.tensor_views import TensorView, flat_map, has_pairs, tensor_view
 
 ROWS = 32
 """Bytes of a row of a box, here of 4 elements of 8 bytes."""
@@ -132,3 +132,32 @@ def test_what_no_tensor_map_has(text: str, shape: tuple[int, ...], problem: str)
     found = tensor_view(IndexingMap.parse(text), shape, 8, ROWS)
     assert isinstance(found, str)
     assert problem in found
+
+
+_OF_BLOCKS = "(d0)[s0, s1] -> (s0, d0 * 8 + s1), d0 in [0, 1], s0 in [0, 3], s1 in [0, 7]"
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "expected"),
+    [
+        (_OF_BLOCKS, (4, 16), True),
+        (
+            "(d0)[s0, s1] -> (s0, d0 * 8 + s1), d0 in [0, 1], s0 in [0, 3], s1 in [0, 7], d0 * 8 + s1 in [0, 13]",
+            (4, 14),
+            True,
+        ),
+        ("()[s0, s1] -> (s0, s1), s0 in [0, 3], s1 in [0, 7], s0 in [0, 2]", (3, 8), True),
+        (
+            "(d0)[s0, s1] -> (s0, d0 * 8 + s1), d0 in [0, 1], s0 in [0, 3], s1 in [0, 7], d0 * 8 + s1 in [0, 12]",
+            (4, 14),
+            False,
+        ),
+        ("()[s0, s1] -> (s0, s1), s0 in [0, 3], s1 in [0, 7]", (4, 9), False),
+        ("()[s0, s1] -> (s0, s1 + 1), s0 in [0, 3], s1 in [0, 6]", (4, 8), False),
+        ("()[s0, s1] -> (s1, s0), s0 in [0, 3], s1 in [0, 7]", (8, 4), False),
+        ("()[s0, s1] -> (s0, 0), s0 in [0, 3], s1 in [0, 7]", (4, 2), False),
+    ],
+)
+def test_pairs_are_even_in_memory(text: str, shape: tuple[int, ...], expected: bool) -> None:
+    map_ = IndexingMap.parse(text)
+    assert has_pairs(flat_map(map_, shape), 1) == expected

@@ -2,15 +2,15 @@
 
 The hero is a chain, whose region is the program as it was written: a gradient of attention, whose weights are computed
 again from what the forward pass stored of each row. In each step a block multiplies its rows by those of the step,
-computes weights from these products element by element, and adds the rows of the step times the weights. The kernel is
-one of level ``tiles``.
+computes weights from these products element by element, and adds the rows of the step times the weights. What else of
+these elements the program needs, as for the gradient of a bias, each step writes. The kernel is one of level ``tiles``.
 """
 
 from collections.abc import Hashable, Sequence
 from functools import partial
 
 from xgpu import ir
-from xgpu.analysis.attention.chained_sums import ComputedSum, chained_sums
+from xgpu.analysis.attention.chained_sums import ComputedElements, ComputedSum, chained_sums
 from xgpu.analysis.heroes import Form
 from xgpu.dialects.attributes import SCHEDULE, VISIBLE, map_attribute, schedule_attribute
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
@@ -48,7 +48,8 @@ class SumsEmitter:
         self.facts, self.schedule, self.fusion = facts, schedule, facts.fusion
         self.chain = facts.chain
         self.tiles = SumsTiles(facts.chain, schedule.tile_m, schedule.tile_n)
-        of = {each.result: each for each in facts.chain.sums}
+        results: list[ComputedSum | ComputedElements] = [*facts.chain.sums, *facts.chain.elements]
+        of = {each.result: each for each in results}
         self.stored = [of[value] for value in stored_values(facts.fusion)]
 
     def launch_dimensions(self) -> LaunchDimensions:
@@ -57,7 +58,8 @@ class SumsEmitter:
 
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[tile, and the thread's elements of it] -> indices."""
-        map_ = self.tiles.stored(self.stored[output])
+        stored = self.stored[output]
+        map_ = self.tiles.stored(stored) if isinstance(stored, ComputedSum) else self.tiles.elements(stored)
         return written_by_threads(self.schedule, map_, self.tiles.grid, self.facts.visible is not None)
 
     def emit(self) -> None:
@@ -75,15 +77,21 @@ class SumsEmitter:
         arrays = chain_arrays(self.fusion, self.facts.op, kernel)
         program = TileProgram(at, arrays)
         lefts = [program.tile(each.operand(0), self.tiles.left(each)) for each in self.chain.products]
-        begin = [splat(0, self._tile_type(each)) for each in self.stored]
+        begin = [
+            splat(0, self._tile_type(each)) if isinstance(each, ComputedSum) else output
+            for each, output in zip(self.stored, outputs, strict=True)
+        ]
         steps = StepsOp.build(self.tiles.steps, begin)
         if (keys := self.facts.visible) is not None:
             steps.operation.attributes[VISIBLE] = map_attribute(self.tiles.visible(keys))
         step, *carried = steps.body.arguments
         with ir.InsertionPoint(steps.body):
             YieldOp.build(self._write_step(arrays, lefts, [*at, step], carried))
-        written = []
+        written: list[ir.Value] = []
         for each, sums, output in zip(self.stored, steps.operation.results, outputs, strict=True):
+            if isinstance(each, ComputedElements):
+                written.append(sums)
+                continue
             rounded = convert(convert(sums, element_of(each.sums.product.results[0])), element_of(each.result))
             written.append(InsertTileOp.build(rounded, output, at, self.tiles.stored(each)))
         return written
@@ -91,22 +99,27 @@ class SumsEmitter:
     def _write_step(
         self, arrays: dict[ir.Value, ir.Value], lefts: list[ir.Value], at: list[ir.Value], carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
-        """Write a step; return the sums after it."""
+        """Write a step; return what is carried after it: sums, and the arrays of elements."""
         program = TileProgram(at, arrays, own=True)
         fed: dict[tuple[ir.Value, IndexingMap], ir.Value] = {}
         for product, left in zip(self.chain.products, lefts, strict=True):
             right = self._fed(arrays, fed, at, product.operand(1), self.tiles.right(product))
             made = as_rounded(tile_product(left, right, product.op), product.result)
             program.make(product.result, partial(_same, made))
-        sums: dict[ir.Value, ir.Value] = {}
+        after: dict[ir.Value, ir.Value] = {}
+        given = list(zip(self.stored, carried, strict=True))
+        sums = [(each, before) for each, before in given if isinstance(each, ComputedSum)]
         # What needs fewer products comes first: others are under way meanwhile.
-        given = sorted(zip(self.stored, carried, strict=True), key=lambda each: each[0].products)
-        for computed, before in given:
+        for computed, before in sorted(sums, key=lambda each: each[0].products):
             weights = self._write_weights(program, computed, at)
             tile = self._fed(arrays, fed, at, computed.sums.values, self.tiles.values(computed))
             rows = hlo.transpose(tile, [1, 0])
-            sums[before] = hlo.add(before, tile_product(weights, rows, computed.sums.product))
-        return [sums[before] for before in carried]
+            after[before] = hlo.add(before, tile_product(weights, rows, computed.sums.product))
+        for elements, array in given:
+            if isinstance(elements, ComputedElements):
+                map_ = self.tiles.elements(elements)
+                after[array] = InsertTileOp.build(program.tile(elements.result, map_), array, at, map_)
+        return [after[before] for before in carried]
 
     @staticmethod
     def _fed(

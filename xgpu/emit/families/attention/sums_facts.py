@@ -6,7 +6,14 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import is_wide
-from xgpu.analysis.attention.chained_sums import ArrayProduct, ChainedSums, ComputedSum, Space, chained_sums
+from xgpu.analysis.attention.chained_sums import (
+    ArrayProduct,
+    ChainedSums,
+    ComputedElements,
+    ComputedSum,
+    Space,
+    chained_sums,
+)
 from xgpu.analysis.attention.vanishing import steps_seen
 from xgpu.analysis.attention.visible_keys import VisibleKeys
 from xgpu.dialects.chain import returned
@@ -28,6 +35,9 @@ from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, order_problem
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.structure import body_of, dtype_of
+
+_STORED = ("bf16", "f16", FULL)
+"""The types of elements that lanes write."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +74,7 @@ class SumsTiles(ChainTiles):
 
     def weights(self, computed: ComputedSum) -> IndexingMap:
         """The map of a tile of the weights of a sum, rows x keys."""
-        row, key = self.row(symbol(0)), self.key(symbol(1))
-        results = self._weights(computed, row, key)
-        return self.made(results, (self.rows, self.keys), [self.row_bound(row), self.key_bound(key)])
+        return self._computed(computed)
 
     def values(self, computed: ComputedSum) -> IndexingMap:
         """The map of a tile of the rows that are added up, columns x keys."""
@@ -83,7 +91,16 @@ class SumsTiles(ChainTiles):
         map_ = self.made(results, (self.rows, self.row_elements(count)), bounds, 3)
         return moved_map(map_, computed.result, computed.sums.product.results[0])
 
-    def _weights(self, computed: ComputedSum, row: AffineExpr, key: AffineExpr) -> list[AffineExpr]:
+    def elements(self, computed: ComputedElements) -> IndexingMap:
+        """The map of a tile, rows x keys, of a result that a step computes element by element."""
+        return self._computed(computed)
+
+    def _computed(self, computed: ComputedSum | ComputedElements) -> IndexingMap:
+        row, key = self.row(symbol(0)), self.key(symbol(1))
+        results = self._weights(computed, row, key)
+        return self.made(results, (self.rows, self.keys), [self.row_bound(row), self.key_bound(key)])
+
+    def _weights(self, computed: ComputedSum | ComputedElements, row: AffineExpr, key: AffineExpr) -> list[AffineExpr]:
         indices = self.indices(row, key)
         return [each.substitute(indices) for each in computed.indices]
 
@@ -137,7 +154,7 @@ def sizes_of(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> ChainSizes
     tiles = SumsTiles(chain, WARPGROUP_ROWS, WARPGROUP_ROWS)
     fixed = tuple(tiles.row_elements(each.width) for each in chain.products)
     results = tuple(tiles.row_elements(each.sums.columns) for each in chain.sums)
-    return ChainSizes(fixed, fed, results, len(chain.products), chain.element_bytes)
+    return ChainSizes(fixed, fed, results, len(chain.products), chain.element_bytes, len(chain.elements))
 
 
 def has_adjacent_keys(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> bool:
@@ -168,6 +185,9 @@ def form_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | 
     for computed in chain.sums:
         if problem := _rounding_problem(chain, computed, kind) or _result_problem(computed, kind):
             return problem
+    for elements in chain.elements:
+        if (got := dtype_of(elements.result).hlo) not in _STORED:
+            return f"expected elements of {', '.join(_STORED)}, got {got}"
     widths = [each.width for each in chain.products] + [each.sums.columns for each in chain.sums]
     if not all((*chain.space.shape, *widths)):
         return "expected operands with elements"

@@ -74,7 +74,8 @@ def written_by_threads(
 ) -> IndexingMap:
     """Return (thread, block)[tile, and the thread's elements of it] -> indices, given the map of tiles of a result.
 
-    Tiles are computed in pairs or one after the other. A result of rows has one element for each.
+    Tiles are computed in pairs or one after the other. A result of rows has one element for each. If each step has a
+    tile of its own, its number comes last.
     """
     threads, blocks = LaunchDimensions.along_x(schedule.blocks, schedule.threads).ranges
     is_of_rows = len(stored.symbols) == 1
@@ -84,12 +85,14 @@ def written_by_threads(
     first = len(order.symbols)
     row, column, _ = (each.substitute(None, [symbol(first + i) for i in range(3)]) for each in own.results)
     row = row + holders.first_row(0)
-    block = [each.substitute([dim(1)]) for each in order.results]
+    steps = stored.dims[len(order.results) :]
+    number = [symbol(first + len(own.symbols)) for _ in steps]
+    block = [*(each.substitute([dim(1)]) for each in order.results), *number]
     bounds = [(each.substitute(block, [row, column]), bound) for each, bound in stored.constraints]
     bounds += [(each.substitute([dim(1)]), bound) for each, bound in order.constraints]
     bounds.append((dim(0), Interval(0, holders.threads - 1)))
     results = tuple(each.substitute(block, [row, column]) for each in stored.results)
-    symbols = (*order.symbols, *own.symbols)
+    symbols = (*order.symbols, *own.symbols, *steps)
     if is_of_rows:
         bounds.append((dim(0) % _ROW_LANES, Interval(0, 0)))
         symbols = (*order.symbols, own.symbols[0])

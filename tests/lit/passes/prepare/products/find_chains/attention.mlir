@@ -143,10 +143,19 @@ func.func @main(%q: tensor<64x64xbf16>, %k: tensor<64x64xbf16>, %v: tensor<64x64
 
 // -----
 
-// The gradient of the logits is a result, as that of a bias would be: nothing of it can stay in a kernel.
+// The gradient of the logits is a result, as that of a bias would be: the chain that goes along rows of it returns it.
 // CHECK-LABEL: func.func @main
-// CHECK-NOT:   xgpu.chain
-func.func @main(%q: tensor<64x64xbf16>, %k: tensor<64x64xbf16>, %v: tensor<64x64xbf16>, %g: tensor<64x64xbf16>) -> (tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>) {
+// CHECK:         "xgpu.chain"
+// CHECK:         %[[K:.*]]:2 = "xgpu.chain"(
+// CHECK:           stablehlo.return %{{.*}}, %{{.*}} : tensor<64x64xbf16>, tensor<64x64xbf16>
+// CHECK:         %[[Q:.*]]:2 = "xgpu.chain"(
+// CHECK:           stablehlo.add
+// CHECK-NEXT:      %[[DX:.*]] = stablehlo.multiply
+// CHECK-NEXT:      %[[DS:.*]] = stablehlo.convert %[[DX]]
+// CHECK-NEXT:      %[[DQ:.*]] = stablehlo.dot_general %[[DS]]
+// CHECK-NEXT:      stablehlo.return %[[DQ]], %[[DX]] : tensor<64x64xbf16>, tensor<64x64xf32>
+// CHECK:         return %{{.*}}, %[[Q]]#0, %[[K]]#{{[01]}}, %[[K]]#{{[01]}}, %[[Q]]#1
+func.func @main(%q: tensor<64x64xbf16>, %k: tensor<64x64xbf16>, %v: tensor<64x64xbf16>, %g: tensor<64x64xbf16>) -> (tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>) {
   %neg = stablehlo.constant dense<0xFF800000> : tensor<f32>
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %one = stablehlo.constant dense<1.0> : tensor<64xf32>
@@ -177,7 +186,46 @@ func.func @main(%q: tensor<64x64xbf16>, %k: tensor<64x64xbf16>, %v: tensor<64x64
   %ds = stablehlo.convert %dx : (tensor<64x64xf32>) -> tensor<64x64xbf16>
   %dk = stablehlo.dot_general %ds, %q, contracting_dims = [0] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
   %dq = stablehlo.dot_general %ds, %k, contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
-  return %o, %dq, %dx : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>
+  return %o, %dq, %dk, %dv, %dx : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>
+}
+
+// -----
+
+// The weights are a result beside their gradient: nothing of it can stay in a kernel.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT:   xgpu.chain
+func.func @main(%q: tensor<64x64xbf16>, %k: tensor<64x64xbf16>, %v: tensor<64x64xbf16>, %g: tensor<64x64xbf16>) -> (tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>) {
+  %neg = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1.0> : tensor<64xf32>
+  %x = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xf32>
+  %m = stablehlo.reduce(%x init: %neg) applies stablehlo.maximum across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %d = stablehlo.subtract %x, %mb : tensor<64x64xf32>
+  %e = stablehlo.exponential %d : tensor<64x64xf32>
+  %z = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %zb = stablehlo.broadcast_in_dim %z, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %p = stablehlo.divide %e, %zb : tensor<64x64xf32>
+  %w = stablehlo.convert %p : (tensor<64x64xf32>) -> tensor<64x64xbf16>
+  %o = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dv = stablehlo.dot_general %w, %g, contracting_dims = [0] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dp = stablehlo.dot_general %g, %v, contracting_dims = [1] x [1] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dpf = stablehlo.convert %dp : (tensor<64x64xbf16>) -> tensor<64x64xf32>
+  %zz = stablehlo.multiply %z, %z : tensor<64xf32>
+  %r = stablehlo.divide %one, %zz : tensor<64xf32>
+  %rb = stablehlo.broadcast_in_dim %r, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %a = stablehlo.multiply %dpf, %rb : tensor<64x64xf32>
+  %b = stablehlo.multiply %a, %e : tensor<64x64xf32>
+  %t = stablehlo.reduce(%b init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %n = stablehlo.negate %t : tensor<64xf32>
+  %nb = stablehlo.broadcast_in_dim %n, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %f = stablehlo.divide %dpf, %zb : tensor<64x64xf32>
+  %h = stablehlo.add %f, %nb : tensor<64x64xf32>
+  %dx = stablehlo.multiply %h, %e : tensor<64x64xf32>
+  %ds = stablehlo.convert %dx : (tensor<64x64xf32>) -> tensor<64x64xbf16>
+  %dk = stablehlo.dot_general %ds, %q, contracting_dims = [0] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dq = stablehlo.dot_general %ds, %k, contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  return %o, %dq, %dk, %dv, %p : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>
 }
 
 // -----
