@@ -54,7 +54,8 @@ def _invariant(loop: ir.Operation) -> list[ir.Operation]:
     body, found, values = body_of(loop), list[ir.Operation](), set[ir.Value]()
     for view in body.operations:
         op = view.operation
-        if not len(op.regions) and is_pure(op.name) and all(block_of(value) != body or value in values for value in op.operands):
+        is_alone = not len(op.regions) and is_pure(op.name)
+        if is_alone and all(block_of(value) != body or value in values for value in op.operands):
             found.append(op)
             values.update(op.results)
     return found

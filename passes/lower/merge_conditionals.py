@@ -16,9 +16,9 @@ _IF, _YIELD = "scf.if", "scf.yield"
 class MergeConditionals(Pass):
     """Makes one conditional of those that have the same condition, if nothing but scalars is computed in and between.
 
-    What several of them read, such as the sums of a window over ``x``, ``y`` and ``x * y`` beyond whose edge is a zero,
-    is then read once, by the cse that follows. A later conditional joins an earlier one if all that it needs is there by
-    then. Needs: nothing. Run it after cse, when loops are unrolled.
+    What several of them read, such as windows over ``x`` and ``x * x`` beyond whose edge is a zero, is then read once,
+    by the cse that follows. A later conditional joins an earlier one if all that it needs is there by then. Needs:
+    nothing. Run it after cse, when loops are unrolled.
 
     ```mlir
     %x = scf.if %inside -> (f32) {
@@ -51,7 +51,7 @@ class MergeConditionals(Pass):
     NAME: ClassVar[str] = "merge-conditionals"
 
     def apply(self, module: ir.Module) -> None:
-        """Merge the conditionals of every block of ``module``, outer ones first: those in them may then be merged too."""
+        """Merge the conditionals of every block of ``module``, outer ones first, which brings inner ones together."""
         pending = list(blocks_of(module.operation))
         while pending:
             block = pending.pop()
