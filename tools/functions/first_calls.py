@@ -1,8 +1,9 @@
 """Prints what first calls consist of: ``python -m xgpu.tools.functions.first_calls NAMES``.
 
 Those of ``xgpu.jit`` stand beside those of ``jax.jit``. The functions are those of ``benchmark_functions``. Each is
-measured in a process of its own that has run another function before, or with ``--cold`` none: what xgpu imports when
-it is first needed then counts too. A first call lowers the function (for xgpu all stages to PTX, or to what the CPU's
+measured in a process of its own under either, since XLA keeps what it finds out about products and convolutions. The
+process has run another function before, or with ``--cold`` none: what xgpu imports when it is first needed then counts
+too. A first call lowers the function (for xgpu all stages to PTX, or to what the CPU's
 kernels are made from), has XLA compile what was lowered, and runs it, for which a GPU's driver loads the kernels.
 Seconds are those of a clock, as other processes compile too.
 """
@@ -52,13 +53,20 @@ def first_call(jitted: Any, arguments: Sequence[Any]) -> FirstCall:
     return FirstCall(*(after - before for before, after in pairwise(times)))
 
 
-def measure(name: str, is_cold: bool) -> tuple[FirstCall, FirstCall]:
-    """Return the first calls of a function under ``jax.jit`` and, after it, ``xgpu.jit``."""
+def measure(name: str, is_cold: bool, is_ours: bool) -> FirstCall:
+    """Return the first call of a function under ``xgpu.jit``, or ``jax.jit``."""
     function, specs = cases()[name]
     arguments = arguments_of(specs)
+    jit: Any = xgpu.jit if is_ours else jax.jit
     if not is_cold:
-        xgpu.jit(lambda x: (x * 2).sum())(jax.numpy.ones(1000))
-    return first_call(jax.jit(function), arguments), first_call(xgpu.jit(function), arguments)
+        jit(lambda x: (x * 2).sum())(jax.numpy.ones(1000))
+    return first_call(jit(function), arguments)
+
+
+def _alone(name: str, is_cold: bool, is_ours: bool) -> FirstCall:
+    # A pool's processes are started anew, not forked: JAX has threads.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        return process.submit(measure, name, is_cold, is_ours).result()
 
 
 def _row(name: str, theirs: FirstCall, ours: FirstCall) -> str:
@@ -77,14 +85,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{'':32}{''.join(f'{head.strip():>9.9}' for head in heads)}{'jax.jit':>9}{'xgpu.jit':>9}{'ratio':>7}")
     ratios, failed = [], 0
     for name in names:
-        # A pool's processes are started anew, not forked: JAX has threads.
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-            try:
-                theirs, ours = process.submit(measure, name, options.cold).result()
-            except Exception as error:
-                failed += 1
-                print(f"{name[:31]:32}{type(error).__name__}: {str(error).partition(chr(10))[0]}", flush=True)
-                continue
+        try:
+            theirs, ours = (_alone(name, options.cold, is_ours) for is_ours in (False, True))
+        except Exception as error:
+            failed += 1
+            print(f"{name[:31]:32}{type(error).__name__}: {str(error).partition(chr(10))[0]}", flush=True)
+            continue
         ratios.append(ours.seconds / theirs.seconds)
         print(_row(name, theirs, ours), flush=True)
     mean = math.exp(sum(map(math.log, ratios)) / max(1, len(ratios)))

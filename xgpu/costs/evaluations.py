@@ -28,6 +28,9 @@ from xgpu.target_machine import WARP_SIZE
 _RUN = 8
 """Neighbouring elements of a result for which a thread computes a common value once."""
 
+_BRANCHES = 4
+"""Instructions of a concatenation for its branches, which have indices of their own, and to come together again."""
+
 _MOST_READS = 64
 """Reads of a value by kernels of one kind that are looked through."""
 
@@ -400,8 +403,9 @@ class _Known:
 
     @cached_property
     def instructions(self) -> int:
-        """About how many instructions an element costs."""
-        return instructions(self.reads.op)
+        """About how many instructions an element costs that a thread finds by itself, whichever the others look for."""
+        op = self.reads.op
+        return instructions(op) + _BRANCHES * (op.name == "stablehlo.concatenate")
 
     @cached_property
     def immediate(self) -> tuple[bool, ...]:

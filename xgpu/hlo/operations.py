@@ -59,7 +59,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "stablehlo.clamp": Operation("elementwise", spreads=True),
     "stablehlo.compare": Operation("elementwise", numbers="both", spreads=True),
     "stablehlo.complex": Operation("elementwise", numbers="complex", spreads=True),
-    "stablehlo.concatenate": Operation("piecewise", instructions=12),
+    "stablehlo.concatenate": Operation("piecewise", instructions=8),
     "stablehlo.constant": Operation("generator", is_view=True, spreads=True),
     "stablehlo.convert": Operation("elementwise", numbers="both", spreads=True),
     "stablehlo.convolution": Operation("contract"),

@@ -52,13 +52,18 @@ def _in_branch(program: re.Match[str]) -> str:
     types = ", ".join(_types(program["types"]))
     count = len(_types(program["types"]))
     results = ", ".join(f"%wrapped#{i}" for i in range(count))
-    return f"""func.func @main({program["parameters"]}, %branch: tensor<i32>) -> ({types}) {{
+    return f"""func.func @main({_with(program, "%branch: tensor<i32>")}) -> ({types}) {{
       %wrapped:{count} = "stablehlo.case"(%branch) ({{
         {program["body"]}
         stablehlo.return {program["values"]} : {types}
       }}) : (tensor<i32>) -> ({types})
       return {results} : {types}
     }}"""
+
+
+def _with(program: re.Match[str], parameter: str) -> str:
+    """Return the program's parameters, of which there may be none, and one more."""
+    return ", ".join(filter(None, (program["parameters"], parameter)))
 
 
 def _in_body(program: re.Match[str]) -> str:
@@ -71,7 +76,7 @@ def _in_body(program: re.Match[str]) -> str:
         if "x" not in type_
     )
     states = ", ".join(["%go", *(f"%start{i}" for i in range(len(own)))])
-    return f"""func.func @main({program["parameters"]}, %go: tensor<i1>) -> ({", ".join(own)}) {{
+    return f"""func.func @main({_with(program, "%go: tensor<i1>")}) -> ({", ".join(own)}) {{
       {starts}
       %wrapped:{len(own) + 1} = "stablehlo.while"({states}) ({{
       ^bb0(%on: tensor<i1>{"".join(f", %old{i}: {type_}" for i, type_ in enumerate(own))}):
