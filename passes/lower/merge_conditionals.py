@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.dialects.traits import is_pure
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.scf_ops import create_if, create_yield
-from xgpu.structure import blocks_of, body_of, captured, defining_op, replace_op, terminator_of
+from xgpu.structure import blocks_of, body_of, captured, defining_op, nested, replace_op, terminator_of
 
 _IF, _YIELD = "scf.if", "scf.yield"
 
@@ -85,9 +85,9 @@ def _groups(block: ir.Block) -> list[list[ir.Operation]]:
 
 def _is_scalar(op: ir.Operation) -> bool:
     """Whether an operation only computes scalars, with all that is in its conditionals."""
-    if op.name == _IF:
-        return all(_is_scalar(inner.operation) for block in blocks_of(op) for inner in block.operations)
-    return op.name == _YIELD or (not len(op.regions) and is_pure(op.name))
+    return all(
+        each.name in (_IF, _YIELD) or (not len(each.regions) and is_pure(each.name)) for each in (op, *nested(op))
+    )
 
 
 def _merge(group: list[ir.Operation]) -> None:

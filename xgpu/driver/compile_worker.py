@@ -77,12 +77,14 @@ def _forked(messages: socket.socket, files: list[int]) -> int:
     if process:
         return process
     # Nothing of the parent's is to run in here: neither what follows its loop, nor what is left to do at its end.
+    code = 1
     try:
         messages.close()
         requests, answers = files
         serve(os.fdopen(requests, "rb"), os.fdopen(answers, "wb"))
+        code = 0
     finally:
-        os._exit(0)
+        os._exit(code)
 
 
 def _reaped(process: int) -> int:

@@ -1,6 +1,6 @@
 """Starts processes that compile kernels: they are forked from one that has imported what they need, its nursery.
 
-To start Python and import the passes takes 0.5 to 0.9 s of a core, to fork a process that has done so a few
+To start Python and import the passes takes 0.35 to 0.9 s of a core, to fork a process that has done so a few
 milliseconds. This process cannot be forked itself, as JAX has threads; the nursery has none. It is started once, stays
 idle until this process ends, and ends with it, as do the processes it has forked. It serves `compile_worker`.
 """

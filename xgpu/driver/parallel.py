@@ -34,7 +34,7 @@ from xgpu.passes.framework import manager
 from xgpu.structure import count_ops
 
 _MANY_KERNELS = 8
-"""The first process takes 0.4 to 0.6 s of a core to start, as long as it compiles about as many kernels."""
+"""The first process takes 0.35 to 0.9 s of a core to start, as long as it compiles about as many kernels."""
 _MANY_OPERATIONS = 250
 """Of programs with so many operations of StableHLO most have many kernels."""
 _MANY_CORES = 4
