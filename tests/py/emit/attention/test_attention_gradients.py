@@ -269,8 +269,10 @@ def test_levels_go_on_from_text() -> None:
         np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.03)
 
 
-def test_xla_runs_tiles_as_loops() -> None:
-    kernel = xgpu.compile((LIT / "emit" / "products" / "sums.mlir").read_text())
+@pytest.mark.parametrize("name", ["sums", "sums_elements"])
+def test_xla_runs_tiles_as_loops(name: str) -> None:
+    """Also where steps carry an array that each of them writes a tile of."""
+    kernel = xgpu.compile((LIT / "emit" / "products" / f"{name}.mlir").read_text())
     tiles = xgpu.compile(kernel.ir("tiles"))
     arrays = kernel.random_inputs(11)
     q, k = (np.asarray(each, np.float32) for each in arrays[:2])

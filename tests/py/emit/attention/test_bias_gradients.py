@@ -250,17 +250,6 @@ def test_levels_go_on_from_text() -> None:
         np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.02)
 
 
-def test_xla_runs_tiles_as_loops() -> None:
-    """Steps carry the array that each of them writes a tile of."""
-    kernel = xgpu.compile((LIT / "emit" / "products" / "sums_elements.mlir").read_text())
-    tiles = xgpu.compile(kernel.ir("tiles"))
-    arrays = kernel.random_inputs(11)
-    q, k = (np.asarray(each, np.float32) for each in arrays[:2])
-    arrays[4] = (q @ k.T).max(1)
-    for found, expected in zip(tiles.reference(*arrays), kernel.run(*arrays), strict=True):
-        np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.05, rtol=0.02)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
