@@ -60,12 +60,16 @@ def _assemblers() -> Iterator[Finding]:
 
     ptxas = find_ptxas()
     found = "" if ptxas is None else f"{ptxas_version() or 'of unknown version'} at {ptxas}"
-    yield Finding("ptxas", found, "levels cubin and sass, and machine code in exported packages")
+    yield Finding(
+        "ptxas",
+        found,
+        "levels cubin and sass, machine code in exported packages, and first runs on a GPU without a wait",
+    )
     yield Finding("nvdisasm", str(find_disassembler() or ""), "level sass")
 
 
 def _gpus() -> Iterator[Finding]:
-    from xgpu.runtime.cuda_driver import find_driver
+    from xgpu.target.nvptx.cuda_driver import find_driver
 
     driver = find_driver()
     known = {target.rstrip("af") for target in DEVICES}

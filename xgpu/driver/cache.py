@@ -33,6 +33,7 @@ _ROOM = 16
 _ENTRY = re.compile(r"[0-9a-f]{64}\.[0-9]+\.json")
 """The name of an entry's file: other files in the folder are somebody else's, and are left alone."""
 _TEMPORARY = re.compile(r"\.[0-9a-f]{64}\.[0-9]+\.json\.[0-9a-f]+\.tmp")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _TEMPORARY_SECONDS = 600
 """After this time a file that is being written belongs to a process that ended."""
 _ROOT = 0
@@ -62,6 +63,19 @@ class CachedKernel:
         """Return the kernel whose fields are ``found``; None if they are not of their types."""
         ptx, shared_bytes = found.get("ptx"), found.get("shared_bytes")
         return cls(ptx, shared_bytes) if isinstance(ptx, str) and type(shared_bytes) is int else None
+
+
+@dataclass(frozen=True)
+class CachedCode:
+    """A kernel's machine code, in base 64."""
+
+    code: str
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self | None:
+        """Return the machine code whose fields are ``found``; None if they are not of their types."""
+        code = found.get("code")
+        return cls(code) if isinstance(code, str) and _BASE64.fullmatch(code) else None
 
 
 def key_of(*parts: str) -> str:

@@ -1,7 +1,8 @@
 """Processes that compile kernels, and the one that they are forked from: `xgpu.driver.nursery` starts and asks it.
 
 A process answers requests, which are lines of JSON. A request has a kernel of level ``emitted`` as bytecode, the answer
-its level ``lowered``, and PTX if that was asked for, or the error. The process ends when its input does.
+its level ``lowered``, and PTX and machine code if these were asked for, or the error. The process ends when its input
+does.
 """
 
 import base64
@@ -39,9 +40,14 @@ def _build(request: dict[str, Any]) -> dict[str, Any]:
     compiling_with(request["command"])
     kernel = Kernel(request["name"], device(request["device"]), options, [], {"emitted": module})
     kernel.check()
-    compiled = asdict(kernel.compiled) if request["level"] == "ptx" else None
-    lowered = base64.b64encode(kernel.bytecode("lowered")).decode()
-    return {"lowered": lowered, "compiled": compiled, "times": kernel.times}
+    compiled = asdict(kernel.compiled) if request["level"] in ("ptx", "cubin") else None
+    code = kernel.machine_code if request["level"] == "cubin" else None
+    lowered = _text(kernel.bytecode("lowered"))
+    return {"lowered": lowered, "compiled": compiled, "code": code and _text(code), "times": kernel.times}
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 def _described(error: Exception) -> dict[str, Any]:

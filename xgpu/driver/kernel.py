@@ -3,19 +3,20 @@
 A process that compiles kernels for another one imports this, and neither the planner nor the emitters.
 """
 
+import base64
+import contextlib
 import io
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
-from xgpu.driver.cache import CachedKernel, kernel_cache, key_of
-from xgpu.errors import CompilerError, InvalidInput, Unsupported
+from xgpu.driver.cache import CachedCode, CachedKernel, cache_of, kernel_cache, key_of
+from xgpu.errors import CompilerError, InvalidInput, ToolError, Unsupported
 from xgpu.levels import pipeline
 from xgpu.levels.level_graph import Edge
 from xgpu.options import Options
@@ -33,7 +34,7 @@ Times = list[tuple[str, float]]
 """Stage or pass and its seconds, in running order."""
 
 
-@contextmanager
+@contextlib.contextmanager
 def timed(times: Times, name: str) -> Iterator[None]:
     """Add the time that the body takes to ``times``."""
     start = time.perf_counter()
@@ -43,10 +44,11 @@ def timed(times: Times, name: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Built:
-    """A kernel as another process compiled it: its level ``lowered`` as bytecode, and its PTX if that was asked for."""
+    """A kernel as another process compiled it: its level ``lowered`` as bytecode, PTX and machine code if asked for."""
 
     lowered: bytes
     compiled: CachedKernel | None
+    machine_code: bytes | None
     times: Times
 
 
@@ -136,6 +138,8 @@ class Kernel:
         if built.compiled is not None:
             self.compiled = built.compiled
             self._keep(built.compiled)
+        if built.machine_code is not None:
+            self.machine_code = built.machine_code
 
     def module(self, level: str) -> ir.Module:
         """Return the kernel's module at an MLIR level, running the passes that lead to it if need be."""
@@ -241,6 +245,23 @@ class Kernel:
         text = self.ptx
         with timed(self.times, "ptxas"):
             return cubin.assemble(text, self.device.name)
+
+    @cached_property
+    def machine_code(self) -> bytes | None:
+        """The machine code, from the cache or ptxas; None where there is no ptxas that takes the PTX."""
+        kept = cache_of(CachedCode)
+        if (ptxas := cubin.ptxas_identity()) is None:
+            return None
+        key = key_of(ptxas, self.ptx, self.device.name) if kept.folder is not None else None
+        if key is not None and (found := kept.get(key)) is not None:
+            return base64.b64decode(found.code)
+        try:
+            code = self.assembled.cubin
+        except ToolError:
+            return None
+        if key is not None:
+            kept.put(key, CachedCode(base64.b64encode(code).decode()))
+        return code
 
     def text(self, level: str) -> str:
         """Return the kernel at ``level`` as text; a cubin is given as hexadecimal.

@@ -57,7 +57,9 @@ type Progress = Callable[[int], None]
 
 
 def compile_kernels(kernels: Sequence[Kernel], level: str) -> None:
-    """Compile ``kernels`` to ``level``, ``lowered`` or ``ptx``, or few of them as far as errors in them can be found.
+    """Compile ``kernels`` to ``level``, or few of them as far as errors in them can be found.
+
+    It is ``lowered``, ``ptx``, or ``cubin``, which is left out where there is no ptxas.
 
     Raises what compiling one of them raises, of the first in the order of the program. If it is interrupted, kernels
     that are done stay compiled, and nothing keeps running.
@@ -71,13 +73,15 @@ def compile_each(
 ) -> Iterator[tuple[Kernel, XgpuError]]:
     """Compile ``kernels`` as `compile_kernels` does; yield those that cannot be compiled, in order, and the error.
 
-    ``many`` of them take longer to compile than the first process does to start.
+    ``many`` of them take longer to compile than the first process does to start. Machine code is always used, and at
+    once: a process that is about to be there is then worth waiting for, as this one compiles meanwhile.
     """
     missing = [kernel for kernel in kernels if not kernel.is_known]
     # Kernels that were given at a later level have less to go.
     whole = [kernel for kernel in missing if kernel.source is not None]
     failed: dict[Kernel, XgpuError] = {}
-    if len(whole) >= (_FEWEST if is_nursery_ready() else many) and (processes := min(_jobs(), len(whole)) - 1) > 0:
+    is_near = is_nursery_ready() or (level == "cubin" and has_nursery())
+    if len(whole) >= (_FEWEST if is_near else many) and (processes := min(_jobs(), len(whole)) - 1) > 0:
         with _progress(len(whole)) as progress:
             failed = _compile(whole, level, processes, progress)
     for kernel in missing:
@@ -151,7 +155,7 @@ def _compile_here(kernels: Sequence[Kernel], level: str, pending: _Pending) -> t
     except queue.Empty:
         return None
     kernel = kernels[number]
-    return number, _error_of((lambda: kernel.compiled) if level == "ptx" else kernel.check)
+    return number, _error_of(kernel.check if level == "lowered" else lambda: kernel.compiled)
 
 
 def _error_of(compile_one: Callable[[], object]) -> XgpuError | None:
@@ -312,7 +316,9 @@ def _request(kernel: Kernel, level: str) -> bytes:
 
 def _built(answer: dict[str, Any]) -> Built:
     compiled = CachedKernel(**answer["compiled"]) if answer["compiled"] else None
-    return Built(base64.b64decode(answer["lowered"]), compiled, [(name, seconds) for name, seconds in answer["times"]])
+    code = base64.b64decode(answer["code"]) if answer["code"] else None
+    times = [(name, seconds) for name, seconds in answer["times"]]
+    return Built(base64.b64decode(answer["lowered"]), compiled, code, times)
 
 
 def _error(described: dict[str, Any]) -> XgpuError:

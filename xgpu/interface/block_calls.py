@@ -26,6 +26,7 @@ from xgpu.frontend.xla_form import xla_form
 from xgpu.interface.api import Compiled, default_device
 from xgpu.levels import pipeline
 from xgpu.options import Options
+from xgpu.runtime import cuda_calls
 from xgpu.runtime.jax_backend import lower_program
 
 block_p = Primitive("xgpu_block_program")
@@ -47,7 +48,7 @@ def source_of_program(program: BlockProgram) -> Source:
 def compiled_program(program: BlockProgram, platform: str) -> Compiled:
     """Return the program with its kernel compiled for a platform of JAX."""
     target = default_device() if platform == "cuda" else device(DEFAULT_DEVICE)
-    level = "ptx" if platform == "cuda" else "lowered"
+    level = cuda_calls.level(target) if platform == "cuda" else "lowered"
     return Compiled.from_tiles(source_of_program(program), target, Options(), [], level)
 
 

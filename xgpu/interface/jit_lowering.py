@@ -25,6 +25,7 @@ from xgpu.frontend.signature import make_source
 from xgpu.fusion.fallback import nothing_to_compile
 from xgpu.interface.api import Compiled, default_device, options_on
 from xgpu.options import Options
+from xgpu.runtime import cuda_calls
 from xgpu.runtime.jax_backend import lower_program
 
 _CALLER = "caller"
@@ -199,7 +200,8 @@ def _compile(bytecode: bytes, name: str, options: Options, platform: str) -> Com
     source = make_source(module, name)
     target = default_device() if platform == "cuda" else device(DEFAULT_DEVICE)
     options = options_on(platform, options)
-    program = Compiled.from_source(source, target, options, [], "ptx" if platform == "cuda" else "lowered")
+    level = cuda_calls.level(target) if platform == "cuda" else "lowered"
+    program = Compiled.from_source(source, target, options, [], level)
     if program.main is not None and not program.kernels:
         raise nothing_to_compile(program.main)
     return program

@@ -27,6 +27,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.interface.api import Compiled, default_device, options_on
 from xgpu.options import Options
 from xgpu.passes.normalize.inline_calls import InlineCalls
+from xgpu.runtime import cuda_calls
 from xgpu.runtime.jax_backend import call_program
 from xgpu.structure import walk
 
@@ -96,8 +97,9 @@ def _spread(
     try:
         source = make_source(partitioned.module, str(parameters["name"]))
         platform = mesh.devices.flat[0].platform
-        level = "ptx" if platform == "gpu" else "lowered"
-        program = Compiled.from_source(source, default_device(), options_on(platform, options), [], level)
+        target = default_device()
+        level = cuda_calls.level(target) if platform == "gpu" else "lowered"
+        program = Compiled.from_source(source, target, options_on(platform, options), [], level)
     except XgpuError:
         return None
     results = parameters["jaxpr"].out_avals

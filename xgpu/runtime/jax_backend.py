@@ -6,7 +6,7 @@ that cannot be made known, of the host executor through Python.
 """
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,14 +22,14 @@ from xgpu.dialects.attributes import EXPECTED, FALLBACK, MEASURED
 from xgpu.errors import ToolError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.xla_form import xla_form
+from xgpu.runtime import cuda_calls
 from xgpu.runtime.host_libraries import load_host_libraries
 from xgpu.runtime.host_program import HostLaunches
 from xgpu.runtime.program import CompiledKernel, CompiledProgram
 from xgpu.runtime.xla_calls import HANDLER, TARGET, Handler, allow_export, kernel_text
 from xgpu.structure import replace_op, walk
 
-_PTX_CALL = "__gpu$xla.gpu.ptx"
-allow_export(_PTX_CALL)
+allow_export(cuda_calls.TARGET)
 
 
 program_p = Primitive("xgpu_program")
@@ -97,18 +97,14 @@ class _Call:
         return list(results[: len(self.outputs)])
 
 
-def _launch_on_cuda(call: _Call) -> list[Any]:
-    kernel = call.kernel
-    return call.write(
-        _PTX_CALL,
-        (),
-        name=kernel.name,
-        kernel_type="ptx",
-        kernel_data=kernel.ptx,
-        **{f"grid_{axis}": np.int32(size) for axis, size in zip("xyz", kernel.grid, strict=True)},
-        **{f"block_{axis}": np.int32(size) for axis, size in zip("xyz", kernel.block, strict=True)},
-        shared_mem_bytes=np.int32(kernel.shared_bytes),
-    )
+def _launcher_on_cuda(codes: Mapping[CompiledKernel, str | bytes]) -> Callable[[_Call], list[Any]]:
+    def launch_on_cuda(call: _Call) -> list[Any]:
+        kernel = call.kernel
+        code = codes[kernel]
+        attributes = cuda_calls.launch_attributes(kernel.name, code, kernel.grid, kernel.block, kernel.shared_bytes)
+        return call.write(cuda_calls.TARGET, (), **attributes)
+
+    return launch_on_cuda
 
 
 def _launcher_on_host(handler: Handler) -> Callable[[_Call], list[Any]]:
@@ -142,10 +138,12 @@ def _launcher_by_callback() -> Callable[[_Call], list[Any]]:
     return launch_by_callback
 
 
-def _launcher(platform: str) -> Callable[[_Call], list[Any]]:
+def _launcher(program: CompiledProgram, context: Any, platform: str) -> Callable[[_Call], list[Any]]:
     """Return what writes the launches of one program."""
     if platform == "cuda":
-        return _launch_on_cuda
+        kernels = [*dict.fromkeys(launch.kernel for launch in program.launches)]
+        is_exported = context.module_context.lowering_parameters.for_export
+        return _launcher_on_cuda(cuda_calls.codes(kernels, is_exported))
     return _launcher_by_callback() if HANDLER is None else _launcher_on_host(HANDLER)
 
 
@@ -159,7 +157,7 @@ def lower_program(context: Any, program: CompiledProgram, operands: Sequence[Any
     if program.main is not None:
         return _lower_with_xla(context, program, operands, platform)
     values: dict[int | None, Any] = dict(enumerate(operands))
-    launcher = _launcher(platform)
+    launcher = _launcher(program, context, platform)
     for launch in program.launches:
         inputs, outputs = ([program.values[i] for i in numbers] for numbers in (launch.inputs, launch.outputs))
         call = _Call(context, launch.kernel, [values[i] for i in launch.inputs], inputs, outputs)
@@ -200,7 +198,7 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
             if name in op.attributes:
                 del op.attributes[name]
     calls = walk(module.operation, "func.call")
-    launcher = _launcher(platform)
+    launcher = _launcher(program, context, platform)
     for call, launch in zip(calls, program.launches, strict=True):
         inputs, outputs = ([program.values[i] for i in numbers] for numbers in (launch.inputs, launch.outputs))
         with ir.InsertionPoint(call), call.location:

@@ -3,6 +3,7 @@
 from typing import Any, Protocol
 
 from xgpu import ir
+from xgpu.device import Device
 from xgpu.frontend.signature import ArgumentSpec
 
 
@@ -16,10 +17,15 @@ class CompiledKernel(Protocol):
     """
 
     name: str
+    device: Device
 
     @property
     def ptx(self) -> str:
         """PTX text with the kernel as its entry."""
+
+    @property
+    def machine_code(self) -> bytes | None:
+        """The same for the kernel's device alone; None where it cannot be made."""
 
     @property
     def grid(self) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import pytest
 
 from xgpu.cli import doctor
 from xgpu.cli.main import main
-from xgpu.runtime.cuda_driver import Driver, ask
+from xgpu.target.nvptx.cuda_driver import Driver, ask
 
 
 class Library:
@@ -53,7 +53,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
 
 def test_what_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     gpus = (("GPU A", "sm_90"), ("GPU B", "sm_75"))
-    monkeypatch.setattr("xgpu.runtime.cuda_driver.find_driver", lambda: Driver("13.0", gpus))
+    monkeypatch.setattr("xgpu.target.nvptx.cuda_driver.find_driver", lambda: Driver("13.0", gpus))
     lines = said(capsys)
     assert lines["driver"] == "for CUDA 13.0"
     assert (lines["GPU 0"], lines["GPU 1"]) == ("GPU A, sm_90", "GPU B, sm_75: no target of xgpu's, see xgpu devices")
@@ -62,12 +62,13 @@ def test_what_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
 
 def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("xgpu.runtime.cuda_driver.find_driver", lambda: None)
+    monkeypatch.setattr("xgpu.target.nvptx.cuda_driver.find_driver", lambda: None)
     monkeypatch.setattr("xgpu.target.nvptx.cubin._find_tool", lambda name: None)
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(doctor, "_version_of", lambda package: "")
     lines = said(capsys)
     assert lines["driver"] == "missing: needed for running on a GPU"
-    assert lines["ptxas"] == "missing: needed for levels cubin and sass, and machine code in exported packages"
+    uses = "levels cubin and sass, machine code in exported packages, and first runs on a GPU without a wait"
+    assert lines["ptxas"] == f"missing: needed for {uses}"
     assert lines["c++"] == "missing: needed for C++ programs of exported packages"
     assert lines["JAX on GPUs"].startswith("missing: needed for running on a GPU: pip install")

@@ -8,14 +8,18 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import xgpu
 from xgpu.cli.main import main
 from xgpu.driver import cache
-from xgpu.driver.cache import Cache, CachedKernel, kernel_cache
+from xgpu.driver.cache import Cache, CachedKernel, kernel_cache, key_of
 from xgpu.errors import InvalidInput
+from xgpu.target.nvptx import cubin
+
+needs_ptxas = pytest.mark.skipif(cubin.find_ptxas() is None, reason="ptxas is not installed")
 
 
 @pytest.fixture
@@ -102,6 +106,39 @@ def test_what_is_no_file_is_no_kernel(folder: Path, thing: str) -> None:
     forget()
     assert ran_llvm(compiled())
     assert file.is_file() or thing == "directory"
+
+
+@needs_ptxas
+def test_machine_code_is_found_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = compiled().kernels[0].machine_code
+    assert code is not None and code.startswith(b"\x7fELF")
+    with monkeypatch.context() as patched:
+        patched.setattr(cubin, "assemble", lambda *given: pytest.fail("assembled again"))
+        assert compiled().kernels[0].machine_code == code
+    monkeypatch.setattr(cubin, "ptxas_identity", lambda: "another one")
+    monkeypatch.setattr(cubin, "assemble", lambda *given: SimpleNamespace(cubin=b"of another"))
+    assert compiled().kernels[0].machine_code == b"of another"
+
+
+@needs_ptxas
+def test_machine_code_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "_compiler", lambda: pytest.fail("a key was made"))
+    code = compiled().kernels[0].machine_code
+    assert code is not None and code.startswith(b"\x7fELF")
+
+
+@needs_ptxas
+@pytest.mark.parametrize("code", ["", "AAAA AAAA", "AAA", "\n", None, 3])
+def test_damaged_machine_code_is_made_anew(folder: Path, code: object) -> None:
+    kernel = compiled().kernels[0]
+    expected = kernel.machine_code
+    key = key_of(cubin.ptxas_identity() or "", kernel.ptx, kernel.device.name)
+    (path,) = folder.glob(f"{key}.*.json")
+    fields = json.loads(path.read_text()) | {"code": code}
+    del fields["checksum"]
+    path.write_text(json.dumps({**fields, "checksum": cache._checksum(key, fields)}))
+    forget()
+    assert compiled().kernels[0].machine_code == expected
 
 
 def test_a_file_under_the_name_of_another_kernel_is_not_that_kernel(folder: Path) -> None:

@@ -15,11 +15,15 @@ import numpy as np
 import pytest
 
 import xgpu
+from xgpu.device import device
 from xgpu.driver import nursery, parallel
 from xgpu.driver.kernel import Kernel
 from xgpu.driver.parallel import compile_each, compile_kernels
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, Unsupported
 from xgpu.interface import api
+from xgpu.options import Options
+from xgpu.target.nvptx import cubin
+from xgpu.target.nvptx.cubin import find_ptxas
 
 COUNT = 20
 
@@ -61,6 +65,43 @@ def test_kernels_are_the_same(jobs, request, by):
     # Twenty sines in a row, each within an ULP or two of XLA's.
     np.testing.assert_allclose(program.run(*inputs)[0], program.reference(*inputs)[0], rtol=1e-5)
     assert {"simplify-indexing", "LLVM to PTX"} <= {name for name, _ in program.timings}
+
+
+@pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
+def test_machine_code_is_made_by_other_processes(jobs, elsewhere, monkeypatch):
+    jobs(3)
+    program = api.compile_to("cubin", _function, ["f32[64]"], device("sm_90a"), Options())
+    monkeypatch.setattr(cubin, "find_ptxas", lambda: pytest.fail("assembled in this process"))
+    codes = {kernel.name: kernel.machine_code for kernel in program.kernels}
+    monkeypatch.undo()
+    assert codes == {kernel.name: cubin.assemble(kernel.ptx, "sm_90a").cubin for kernel in program.kernels}
+
+
+@pytest.mark.parametrize(
+    ("level", "is_ready", "is_there", "by_others"),
+    [
+        ("cubin", False, True, True),
+        ("cubin", False, False, False),
+        ("ptx", False, True, False),
+        ("ptx", True, True, True),
+    ],
+)
+def test_few_kernels(jobs, monkeypatch, level, is_ready, is_there, by_others):
+    """Processes that are being started are waited for where machine code is wanted: it is used in any case."""
+    asked = []
+    monkeypatch.setattr(parallel, "is_nursery_ready", lambda: is_ready)
+    monkeypatch.setattr(parallel, "has_nursery", lambda: is_there)
+    monkeypatch.setattr(parallel, "_compile", lambda kernels, *given: asked.append(len(kernels)) or {})
+    jobs(3)
+    api.compile_to(level, lambda x: (jnp.sort(x + 1), x.T), ["f32[64,32]"], device("sm_90a"), Options())
+    assert asked == [2] * by_others
+
+
+def test_without_ptxas_there_is_no_machine_code(jobs, monkeypatch):
+    monkeypatch.setattr(cubin, "find_ptxas", lambda: None)
+    jobs(1)
+    program = api.compile_to("cubin", _function, ["f32[64]"], device("sm_90a"), Options())
+    assert {kernel.machine_code for kernel in program.kernels} == {None}
 
 
 def test_kernels_that_are_kept_are_not_compiled_again(jobs, monkeypatch, tmp_path):

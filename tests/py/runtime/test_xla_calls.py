@@ -12,7 +12,7 @@ import pytest
 from jax import export
 
 import xgpu
-from tests.py.runtime.host_kernels import BARRIER, compare, constants, kernel, reverse
+from tests.py.runtime.host.host_kernels import BARRIER, compare, constants, kernel, reverse
 from xgpu import ir
 from xgpu.runtime import jax_backend, xla_calls
 from xgpu.target.host.kernel_source import to_text

@@ -54,6 +54,15 @@ def ptxas_version() -> str | None:
     return None if found is None else found[1]
 
 
+def ptxas_identity() -> str | None:
+    """Return what tells one ptxas from another: its file, and when that was written; None if it is not installed."""
+    ptxas = find_ptxas()
+    if ptxas is None:
+        return None
+    status = ptxas.stat()
+    return f"{ptxas} {status.st_size} {status.st_mtime_ns}"
+
+
 def assemble(ptx: str, target: str = DEFAULT_DEVICE) -> AssembledKernel:
     """Assemble PTX for a target; raises ToolError, with ptxas's messages, if it fails or is not installed."""
     ptxas = _require("ptxas")

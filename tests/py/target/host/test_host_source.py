@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.py.runtime.host_kernels import reverse
+from tests.py.runtime.host.host_kernels import reverse
 from xgpu import ir
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.target.host.kernel_source import HostSource, from_text, to_text

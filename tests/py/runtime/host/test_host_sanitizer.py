@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.py.runtime.host_kernels import BARRIER, at, compare, constants, kernel, shuffle, tile
+from tests.py.runtime.host.host_kernels import BARRIER, at, compare, constants, kernel, shuffle, tile
 from xgpu.errors import Fault, InvalidInput, KernelFault
 from xgpu.runtime.host_executor import HostKernel, aligned_empty
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.py.runtime.host_kernels import (
+from tests.py.runtime.host.host_kernels import (
     BARRIER,
     at,
     compare,
