@@ -186,6 +186,7 @@ OPTIMIZE: Pipeline = (
     ),
     ("cse", "unrolled iterations share most of their index computations"),
     ("merge-conditionals", "once loops are unrolled, and equal conditions are one value"),
+    ("share-conditionals", "after merging, which leaves those that wait for what comes after the first"),
     ("cse", "merges what the conditionals that became one all read"),
     ("set-level{{level=optimized}}", "the level is complete"),
 )

@@ -53,6 +53,10 @@ class _Prologue:
     functions: SubgraphFunctions
 
 
+_FUNCTION = 32
+"""Operations that `unroll-loops` takes a function of more instructions for, such as a sine."""
+
+
 class Reductions(Accumulators):
     """The heroes of a fusion, what they read and what is made of them."""
 
@@ -107,10 +111,17 @@ class Reductions(Accumulators):
     @cached_property
     def code(self) -> int:
         """About how many instructions take in an element of the operands."""
+        return sum(self._instructions)
+
+    @cached_property
+    def operations(self) -> int:
+        """About how many operations these are when loops are unrolled: long functions are single ones by then."""
+        return sum(_FUNCTION if count > _FUNCTION else 1 for count in self._instructions)
+
+    @cached_property
+    def _instructions(self) -> list[int]:
         operations = [view.operation for view in self.fusion.body.operations]
-        return sum(
-            instructions(op) for op in operations if op.results and elements(op.results[0]) >= self.shape.elements
-        )
+        return [instructions(op) for op in operations if op.results and elements(op.results[0]) >= self.shape.elements]
 
     @property
     def held_bytes(self) -> int:

@@ -27,12 +27,15 @@ from xgpu.emit.families.reductions.reduce_row import (
 )
 from xgpu.emit.families.reductions.reduction import Reductions
 from xgpu.emit.family import Family
-from xgpu.emit.reduction_tiling import MOST_ELEMENTS, alignment, groups_per_block
+from xgpu.emit.reduction_tiling import MOST_ELEMENTS, alignment, groups_per_block, power_of_two_below
 from xgpu.emit.schedule import BlockSchedule, power_of_two, whole_number
 from xgpu.fusion.grouping.families import Heroes
 from xgpu.fusion.grouping.row_programs import merge_rows
 from xgpu.indexing.affine import AffineExpr
 from xgpu.reasons import Reason
+
+_UNROLLED = 1024
+"""Operations of a thread's elements up to which `unroll-loops` writes them out."""
 
 
 class RowStages(Reductions):
@@ -59,7 +62,9 @@ class RowsSchedule(BlockSchedule):
     def of(cls, facts: RowStages) -> Self:
         """See `chosen`."""
         starts = [start for stage in facts.stages for start in stage.starts]
-        return cls.chosen(facts.shape, facts.widths, starts, facts.fusion.device, facts.longest_vector, facts.code)
+        return cls.chosen(
+            facts.shape, facts.widths, starts, facts.fusion.device, facts.longest_vector, facts.code, facts.operations
+        )
 
     @classmethod
     def chosen(
@@ -70,8 +75,12 @@ class RowsSchedule(BlockSchedule):
         target: Device,
         limit: int,
         code: int = 1,
+        operations: int = 1,
     ) -> Self:
-        """Choose the numbers for threads that hold what they read of a row, if it is short enough for that."""
+        """Choose the numbers for threads that hold what they read of a row, if it is short enough for that.
+
+        ``code`` and ``operations`` are those that take in an element, see `Reductions`.
+        """
         plain = RowSchedule.chosen(shape, widths, starts, target, limit, in_order=False, code=code)
         minor, rows, held = shape.reduced[-1], shape.results, held_elements(widths, target)
         vector = alignment(starts) if plain.aligned else plain.vector
@@ -81,7 +90,8 @@ class RowsSchedule(BlockSchedule):
             minor > lanes * held or (2 * lanes <= vectors and 2 * rows * lanes <= target.resident_threads)
         ):
             lanes *= 2
-        steps = -(-vectors // lanes)
+        vector, lanes = _written_out(minor, vector, lanes, operations, target)
+        steps = -(-minor // (vector * lanes))
         unroll = steps if minor <= lanes * held else plain.unroll
         return cls(vector, lanes, groups_per_block(lanes, rows, target), unroll)
 
@@ -106,6 +116,22 @@ class RowsSchedule(BlockSchedule):
         """Return which thread reads what."""
         numbers = RowSchedule(self.vector, self.lanes, 1, self.groups, self.unroll, 1, aligned=False)
         return RowTiling(facts.shape, numbers, None, in_order=False)
+
+
+def _written_out(columns: int, vector: int, lanes: int, operations: int, target: Device) -> tuple[int, int]:
+    """Return ``vector`` and ``lanes``, or shorter runs of more lanes with few enough elements to be written out.
+
+    Only then what several stages compute of an element is computed once. Rows that are too long for it stay as given.
+    """
+    most, run = min(target.max_threads_per_block, power_of_two_below(columns)), vector
+    if operations * -(-columns // most) > _UNROLLED:
+        return vector, lanes
+    while operations * run * -(-columns // (run * lanes)) > _UNROLLED:
+        if 2 * lanes <= min(most, -(-columns // run)):
+            lanes *= 2
+        else:
+            run //= 2
+    return run, lanes
 
 
 class RowsEmitter(RowReductionEmitter):
