@@ -117,12 +117,12 @@ def _rows(op: ir.Operation, maps: ScatterMaps) -> _Rows | None:
             return None
         places.update((i, target) for i in own)
         compared.update((component, None if own else target) for component in components)
-    for component, target in list(compared.items()):
+    for component, place in list(compared.items()):
         counted = _counted_dim(_joined(indices, component, vector_dim))
-        if target is not None and counted is not None and counted != vector_dim:
+        if place is not None and counted is not None and counted != vector_dim:
             counted = batch_dims[counted - (vector_dim < counted)]
-            if counted not in places and maps.update_shape[counted] == maps.operand_shape[target]:
-                places[counted] = target
+            if counted not in places and maps.update_shape[counted] == maps.operand_shape[place]:
+                places[counted] = place
                 del compared[component]
     is_one_each = all(i in places or maps.update_shape[i] == 1 for i in range(rank))
     in_order = [places[i] for i in sorted(places)]
