@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from xgpu import ir
+from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE, updates_of
 from xgpu.analysis.placement import Placement, Reads, Scope
 from xgpu.costs.footprint import footprint
 from xgpu.costs.recomputation import LOAD, MOST_VISITED
@@ -268,7 +269,8 @@ def executed[K: Kernel](
 ) -> float:
     """Return the work of ``operations``, in order, in a kernel of ``roots``, with what it computes again.
 
-    ``of`` returns the work of an operation for an element. Each element of ``heroes`` is computed once.
+    ``of`` returns the work of an operation for an element. Each element of ``heroes`` is computed once; of arrays that
+    they update in place, each element of the updates.
     """
     evaluations, work = Evaluations[K](operations), 0.0
     evaluations.start()
@@ -279,7 +281,7 @@ def executed[K: Kernel](
         if times:
             evaluations.compute(op, {kernel: ONLY})
         if op in heroes:
-            times = max(map(elements, op.results))
+            times = max(map(elements, updates_of(op) if op.name in (SCATTER, UPDATE_SLICE) else op.results))
         work += element_work(op, of) * times
     return work
 

@@ -103,6 +103,7 @@ PREPARE: Pipeline = (
     ("flatten-concatenations", "before slices are taken of parts: there are fewer to look through"),
     ("slice-parts", "before scatters: the indices of one may be such slices of constants"),
     ("update-single-windows", "before other scatters: these are none any more"),
+    ("select-row-updates", "before other scatters: these are none any more"),
     ("drop-empty-scatters", "the rewrites of scatters take them to have updates"),
     ("order-scatters{{deterministic={deterministic}}}", "makes several scatters of one, each with operands of its own"),
     ("copy-scatter-operands", "once there are no more scatters to come"),

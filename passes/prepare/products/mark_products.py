@@ -33,7 +33,7 @@ from xgpu.hlo.chlo import RAGGED
 from xgpu.indexing.tiles.ragged_maps import product_of
 from xgpu.indexing.tiles.warp_tiles import units, warp_problem
 from xgpu.passes.framework.base import OperationRewrite, main_of, operations_of
-from xgpu.passes.prepare.leave_epilogues import epilogue_of, late_values
+from xgpu.passes.prepare.products.leave_epilogues import epilogue_of, late_values
 from xgpu.structure import dtype_of
 
 _MARKS = (PRODUCT, JOINED, CANDIDATE, MEASURED, EXPECTED, SCHEDULE)

@@ -21,7 +21,7 @@ from xgpu.hlo.stablehlo_builder import hlo, leading_part, splat, tensor
 from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.passes.prepare.leave_epilogues import epilogue_of, late_values
+from xgpu.passes.prepare.products.leave_epilogues import epilogue_of, late_values
 from xgpu.structure import (
     attributes_of,
     behind,

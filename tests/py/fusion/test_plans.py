@@ -69,7 +69,7 @@ PLANS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
     "cross-entropy, gradient": (
         jax.grad(_cross_entropy),
         ("f32[256,1000]", "s32[256]"),
-        ["loop", "scatter", "rows"],
+        ["rows"],
     ),
     "adam": (_adam, (_TREE, _TREE, (_TREE, _TREE)), ["parts"]),
     "rotary embedding": (_rotary, ("f32[128,8,64]",), ["concatenate"]),

@@ -270,6 +270,28 @@ def test_a_part_that_gathers_has_no_share_for_its_table() -> None:
     assert schedules[0]
 
 
+@pytest.mark.parametrize(
+    "updated",
+    [
+        lambda t, i, u: jax.lax.dynamic_update_slice(t, u[None] * 2, (i, 0)),
+        lambda t, i, u: t.at[i * jnp.arange(1, 3), :32].add(u.reshape(2, 32) * 2),
+    ],
+    ids=["slice", "scatter"],
+)
+def test_a_part_that_updates_an_array_in_place_takes_the_time_of_the_updates(updated: Any) -> None:
+    """Its share of the device, and the time that is printed, are those of what it computes, not of the array."""
+    program = xgpu.compile(
+        lambda t, i, u, y: (updated(t, i, u), y.sum(axis=1)), "f32[1000000,64]", "s32[]", "f32[64]", "f32[64,4000]"
+    )
+    alone = xgpu.compile(lambda u, y: (u * 2, y.sum(axis=1)), "f32[64]", "f32[64,4000]")
+    schedules = [
+        re.findall(r"lanes = \d+, outer_lanes = \d+, groups = \d+", each.ir("fusions")) for each in (program, alone)
+    ]
+    assert schedules[0] == schedules[1]
+    assert schedules[0]
+    assert max(kernel.seconds for kernel in explain(program).kernels) <= 2 * explain(alone).kernels[0].seconds
+
+
 def _table(x: Any, length: int) -> Any:
     return jnp.sin(x[:, None] * jnp.arange(length))
 
