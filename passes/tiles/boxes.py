@@ -9,10 +9,10 @@ from xgpu.dialects.block.matrices import MatrixLayout
 from xgpu.dialects.block.memory import ArrayPointerOp
 from xgpu.dialects.block.tiles import InsertTileOp, TileOp
 from xgpu.dialects.xgpu import ApplyIndexingOp
-from xgpu.indexing.access import ranges
+from xgpu.indexing.access import ranges, shape_of
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.tiles.product_maps import ROW_BYTES, order_problem
+from xgpu.indexing.tiles.product_maps import ROW_BYTES, narrow_row_bytes, order_problem
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
@@ -28,23 +28,24 @@ ATOM_BYTES = 8 * SWIZZLE
 
 @dataclass(frozen=True)
 class Boxes:
-    """A tile that is copied as boxes between an array and shared memory."""
+    """A tile that is copied as boxes between an array and shared memory, with rows of so many bytes."""
 
     view: TensorView
     map: IndexingMap
     array: ir.Value
     element: ir.Type
+    row_bytes: int = SWIZZLE
 
     @classmethod
-    def of(cls, op: TileOp | InsertTileOp, array: ir.Value) -> "Boxes":
+    def of(cls, op: TileOp | InsertTileOp, array: ir.Value, row_bytes: int = SWIZZLE) -> "Boxes":
         """Return the boxes of a tile of ``array``. Raises `CompilerError` for one that cannot be copied so."""
         type_ = ir.RankedTensorType(array.type)
         if not (size := copies.element_bytes(type_.element_type)):
             refuse(PASS, op.operation, f"the tile cannot be copied as boxes: elements of {type_.element_type}")
-        view = tensor_view(op.map, tuple(type_.shape), size, SWIZZLE)
+        view = tensor_view(op.map, tuple(type_.shape), size, row_bytes)
         if isinstance(view, str):
             refuse(PASS, op.operation, f"the tile cannot be copied as boxes: {view}")
-        return cls(view, op.map, array, type_.element_type)
+        return cls(view, op.map, array, type_.element_type, row_bytes)
 
     @property
     def element_bytes(self) -> int:
@@ -59,7 +60,14 @@ class Boxes:
     @property
     def panel_bytes(self) -> int:
         """The bytes of a box of the whole tile's rows."""
-        return self.view.rows * SWIZZLE
+        return self.view.rows * self.row_bytes
+
+    @classmethod
+    def of_narrow(cls, tile: TileOp) -> "Boxes":
+        """Return the boxes of a tile whose elements threads read, to compute an operand of products from them."""
+        rows, contracted = shape_of(tile.tile)
+        size = copies.element_bytes(ir.RankedTensorType(tile.array.type).element_type)
+        return cls.of(tile, tile.array, narrow_row_bytes(rows, contracted, size))
 
     @classmethod
     def of_operand(cls, tile: TileOp, number: int) -> "Boxes":
@@ -90,7 +98,7 @@ class Boxes:
             "shape": self.view.shape,
             "strides": self.view.strides(self.element_bytes),
             "box": self.view.box(rows),
-            "swizzle": str(SWIZZLE),
+            "swizzle": str(self.row_bytes),
         }
         copies.EncodeTensorMapOp.create([map_, staging, ArrayPointerOp.build(self.array)], attributes=described)
 

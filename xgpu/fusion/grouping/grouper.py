@@ -16,7 +16,7 @@ from xgpu.analysis.root_indices import MOST_ROOTS
 from xgpu.analysis.transposes import moves_rows, transpose_of
 from xgpu.costs.sectors import overfetch
 from xgpu.costs.values import byte_size
-from xgpu.dialects.attributes import HOST
+from xgpu.dialects.attributes import HOST, LEFT, PROLOGUE
 from xgpu.fusion.fallback import (
     CONTRACTIONS,
     DYNAMIC_SLICE,
@@ -150,10 +150,12 @@ class _Grouper:
 
     def _compute(self, op: ir.Operation, kind: Kind | None) -> None:
         """Let kernels compute ``op`` from what it reads: a hero of ``kind``, or an operation that they recompute."""
-        for operand in op.operands:
+        for number, operand in enumerate(op.operands):
             if operand in self._open:
                 self._store_behind_bitcasts(operand, _read_elsewhere(op))
             if kind is not None and kind.family.reads_memory:
+                if number == _computed_operand(op):
+                    continue
                 # A library would read a product's operand through the bitcast, too.
                 if op.name in CONTRACTIONS:
                     self._view(operand)
@@ -472,6 +474,12 @@ class _Grouper:
         group = self._latest[kind, level] = _Begun(kind, level)
         self._groups.append(group)
         return group
+
+
+def _computed_operand(op: ir.Operation) -> int | None:
+    """Return the number of the operand that the kernel of a product computes, None if there is none."""
+    side = op.attributes.get(PROLOGUE)
+    return None if side is None else int(ir.StringAttr(side).value != LEFT)
 
 
 def _read_elsewhere(reader: ir.Operation) -> Reason:
