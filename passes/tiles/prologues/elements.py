@@ -7,8 +7,10 @@ from xgpu import ir
 from xgpu.dialects.block.tiles import TileOp
 from xgpu.dialects.threads import PredicatedExtractOp
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
+from xgpu.dtypes import dtype_named
 from xgpu.emit.builders import extract
 from xgpu.emit.scalar.constants import emit_constant
+from xgpu.emit.scalar.convert import convert_value
 from xgpu.emit.scalar.op import ScalarOp, constant
 from xgpu.emit.scalar.table import build_scalar
 from xgpu.indexing.affine import AffineExpr, dim
@@ -16,12 +18,23 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.structured import Values
-from xgpu.structure import element_of, made, producer
+from xgpu.structure import dtype_of, element_of, made, producer
 
 _CONSTANT = "stablehlo.constant"
+_CONVERT = "stablehlo.convert"
+_EXACT = ("bf16", "f16", "f32", "f64")
+"""Floats that have all integers of 8 bits."""
 
 type Place = tuple[AffineExpr, AffineExpr]
 """The row and the column of an element in the tile, by the number of the thread, dimension 0."""
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """An element of the tile in shared memory: as it is, and of an integer its ``number`` as f32."""
+
+    scalar: ir.Value
+    number: ir.Value | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +72,15 @@ class LeftElements:
                 for place in places:
                     self._read(op.opview, place)
 
-    def value(self, place: Place, narrow: ir.Value) -> ir.Value:
+    def value(self, place: Place, narrow: Narrow) -> ir.Value:
         """Return the operand's element at a place, given that of the tile in shared memory."""
 
         def make(tile: ir.Value, operands: list[ir.Value]) -> ir.Value:
             op = producer(tile)
             if isinstance(op.opview, TileOp):
                 return self._read(op.opview, place)
+            if narrow.number is not None and self._is_conversion(op):
+                return convert_value(narrow.number, dtype_named("f32"), dtype_of(tile))
             key = (op, *operands)
             if key not in self.known:
                 with op.location:
@@ -73,7 +88,11 @@ class LeftElements:
                     self.known[key] = emit_constant(op, ()) if is_constant else build_scalar(_scalar(op, operands))
             return self.known[key]
 
-        return made(self.operand, {self.narrow.tile: narrow}, _operands, make)
+        return made(self.operand, {self.narrow.tile: narrow.scalar}, _operands, make)
+
+    def _is_conversion(self, op: ir.Operation) -> bool:
+        """Whether an operation makes floats of the narrow tile, of which they have room for all numbers."""
+        return op.name == _CONVERT and op.operands[0] == self.narrow.tile and dtype_of(op.results[0]).hlo in _EXACT
 
     def _depends_on_step(self, tile: TileOp) -> bool:
         expressions = (*tile.map.results, *(each for each, _ in tile.map.constraints))

@@ -20,7 +20,7 @@ from xgpu.passes.tiles.prologues.reading import NarrowTile
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.structured import Values
 from xgpu.passes.tiles.vectors import bitcast, from_elements
-from xgpu.structure import element_of
+from xgpu.structure import dtype_of, element_of
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 _CONTRACTED = 16
@@ -61,7 +61,9 @@ class ComputedProducts(Products):
     def _multiply_computed(self, elements: LeftElements, sums: Values, slot: ir.Value, step: ir.Value) -> Values:
         """Compute the fragments of a step's tile, and start to add their products."""
         parts, sums = self._parts, list(sums)
-        tile = NarrowTile(self.left.boxes, self.left.buffer(slot), self.order.place.thread, self._threads)
+        kind = dtype_of(elements.narrow.tile)
+        signed = kind.is_signed if kind.is_integer else None
+        tile = NarrowTile(self.left.boxes, signed, self.left.buffer(slot), self.order.place.thread, self._threads)
         each = -(-parts // _TOGETHER)
         for first in range(0, parts, each):
             some = range(first, min(first + each, parts))
