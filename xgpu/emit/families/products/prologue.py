@@ -41,7 +41,7 @@ def tiled(product: Product) -> Product:
 def computed_product(op: ir.Operation) -> Product | None:
     """Return a product with an operand that its kernel can compute on its way; None if there is none.
 
-    Nothing else reads what has as many elements as the operand: it would be computed twice.
+    Nothing else reads what is computed of as many elements as the operand has: that would be done twice.
     """
     if op.name == RAGGED or ALGORITHM in op.attributes:
         return None
@@ -58,8 +58,13 @@ def computed_product(op: ir.Operation) -> Product | None:
 def _is_read_once(op: ir.Operation, prologue: Prologue) -> bool:
     own = {*prologue.operations, op}
     size = elements(op.operands[prologue.number])
-    large = [each for each in prologue.operations if elements(each.results[0]) == size]
+    large = [each for each in _computed(prologue) if elements(each.results[0]) == size]
     return all(user in own for each in large for user in users_of(each.results[0]))
+
+
+def _computed(prologue: Prologue) -> list[ir.Operation]:
+    """Return the operations that are work: the others lead to elements of arrays."""
+    return [each for each in prologue.operations if OPERATIONS[each.name].kind == "elementwise"]
 
 
 def computing(product: Product) -> Computing:
@@ -67,8 +72,7 @@ def computing(product: Product) -> Computing:
     prologue = product.prologue
     assert prologue is not None
     size = elements(product.op.operands[prologue.number])
-    work = [each for each in prologue.operations if OPERATIONS[each.name].kind == "elementwise"]
-    executed = sum(instructions(each) * elements(each.results[0]) / size for each in work)
+    executed = sum(instructions(each) * elements(each.results[0]) / size for each in _computed(prologue))
     read = sum(map(_moved, (prologue.array, *prologue.others)))
     return Computing(product.sizes, prologue.bits, product.element_bytes, executed, read)
 
