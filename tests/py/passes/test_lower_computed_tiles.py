@@ -72,7 +72,11 @@ def test_other_numbers(numbers: dict[str, int], message: str) -> None:
             "expected operand 0 to be computed from one tile of as many elements, got 0",
         ),
         (r"-> \(d3 \* 128 \+ s1, s0\)", "-> (d3 * 128 + s1, 127 - s0)", "cannot be copied as boxes"),
-        (r"stablehlo\.multiply (%\w+), %\w+ :", r"stablehlo.reverse \1, dims = [0] :", "an operation on single elements"),
+        (
+            r"stablehlo\.multiply (%\w+), %\w+ :",
+            r"stablehlo.reverse \1, dims = [0] :",
+            "an operation on single elements",
+        ),
     ],
     ids=str,
 )
@@ -92,4 +96,6 @@ def test_warps_compute_no_operand() -> None:
     numbers = "tile_m = 128, tile_n = 16, tile_k = 128, stages = 2, down = 1, across = 1, resident = 1, blocks = 1"
     numbers += ", left_bytes = 16, right_bytes = 16, ahead = false, neighbours = 8, band = 1"
     text = re.sub(r"#xgpu\.schedule<.*?>", f"#xgpu.schedule<{numbers}>", _text()).replace('"product"', '"warp_product"')
-    assert "in a kernel of warps" in _refusal(text.replace("xgpu.block = array<i64: 384,", "xgpu.block = array<i64: 32,"))
+    assert "in a kernel of warps" in _refusal(
+        text.replace("xgpu.block = array<i64: 384,", "xgpu.block = array<i64: 32,")
+    )

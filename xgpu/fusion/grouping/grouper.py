@@ -16,7 +16,7 @@ from xgpu.analysis.root_indices import MOST_ROOTS
 from xgpu.analysis.transposes import moves_rows, transpose_of
 from xgpu.costs.sectors import overfetch
 from xgpu.costs.values import byte_size
-from xgpu.dialects.attributes import HOST, LEFT, PROLOGUE
+from xgpu.dialects.attributes import HOST
 from xgpu.fusion.fallback import (
     CONTRACTIONS,
     DYNAMIC_SLICE,
@@ -27,8 +27,9 @@ from xgpu.fusion.fallback import (
     is_cast_for,
 )
 from xgpu.fusion.grouping.block_facts import BlockFacts
-from xgpu.fusion.grouping.families import Kind
+from xgpu.fusion.grouping.families import KernelFamily, Kind
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping, Levels
+from xgpu.fusion.grouping.prologues import computed_operand, on_the_way
 from xgpu.fusion.grouping.reach import Reach
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import arrays_read
@@ -154,7 +155,8 @@ class _Grouper:
             if operand in self._open:
                 self._store_behind_bitcasts(operand, _read_elsewhere(op))
             if kind is not None and kind.family.reads_memory:
-                if number == _computed_operand(op):
+                if number == computed_operand(op):
+                    self._compute_operand(operand, kind.family, op)
                     continue
                 # A library would read a product's operand through the bitcast, too.
                 if op.name in CONTRACTIONS:
@@ -173,6 +175,15 @@ class _Grouper:
             for value in op.results:
                 group.forms[value] = Form.of_hero(value)
                 self._open[value] = group
+
+    def _compute_operand(self, value: ir.Value, family: KernelFamily, reader: ir.Operation) -> None:
+        """Store what a kernel of a family needs in memory to compute ``value``; who is computed of it comes later."""
+        made, read = on_the_way(value, family, self._is_in_memory)
+        for each in read:
+            self._store(each, Reason("{} computes an operand from it", (reader.name,)))
+        for op in sorted(made, key=lambda each: self._facts.order[each]):
+            level = max((self._known.level(operand) for operand in op.operands), default=0)
+            self._levels.update(dict.fromkeys(op.results, level))
 
     def _is_spread_number(self, op: ir.Operation, operand: ir.Value) -> bool:
         """Whether ``op`` broadcasts one number to a large array, such as a norm by which all gradients are divided."""
@@ -474,12 +485,6 @@ class _Grouper:
         group = self._latest[kind, level] = _Begun(kind, level)
         self._groups.append(group)
         return group
-
-
-def _computed_operand(op: ir.Operation) -> int | None:
-    """Return the number of the operand that the kernel of a product computes, None if there is none."""
-    side = op.attributes.get(PROLOGUE)
-    return None if side is None else int(ir.StringAttr(side).value != LEFT)
 
 
 def _read_elsewhere(reader: ir.Operation) -> Reason:

@@ -93,8 +93,9 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
     simplifier = Simplifier(map_.dims, map_.symbols)
     position = simplifier.simplify(linearize(map_.results, shape))
     strides = dict(position.terms)
-    if position.constant or any(not isinstance(atom, Symbol) and _has_symbols(atom) for atom in strides):
+    if position.constant < 0 or any(not isinstance(atom, Symbol) and _has_symbols(atom) for atom in strides):
         return _UNEVEN
+    position, offset = position - position.constant, position.constant
     bounds = _bounds(map_)
     single = {number for number, (_, length) in (bounds or {}).items() if length == 1 and Symbol(number) not in strides}
     if any(strides.get(Symbol(i), 0) <= 0 for i in {0, 1} - single):
@@ -114,6 +115,9 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
             break
     if dimensions is None:
         return _UNEVEN
+    if offset:
+        # Tiles of a part of an array begin with the second of two.
+        dimensions.append(_Dimension(2, offset, constant(1), None))
     dimensions.sort(key=lambda each: -each.stride)
     view = TensorView(tuple(dimensions), tuple(each.size for each in map_.symbols), row_bytes // size)
     return _problem(view, size) or view

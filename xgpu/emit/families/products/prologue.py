@@ -7,7 +7,7 @@ from xgpu.analysis.heroes import is_hero
 from xgpu.costs.products import COMPUTED_TILES, Computing, least_seconds
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import Device
-from xgpu.dialects.attributes import LEFT, PROLOGUE
+from xgpu.fusion.grouping.prologues import computed_operand
 from xgpu.fusion.widened_operands import is_of_xla
 from xgpu.hlo.chlo import RAGGED
 from xgpu.hlo.operations import OPERATIONS
@@ -26,10 +26,10 @@ _COPIED = 3
 def marked_product(op: ir.Operation) -> Product:
     """Return a product as matrices, with the prologue that it is marked with if the operand is computed."""
     product = product_of(op)
-    side = op.attributes.get(PROLOGUE)
-    if side is None or op.name == RAGGED:
+    number = computed_operand(op)
+    if number is None or op.name == RAGGED:
         return product
-    found = Prologue.of(op, int(ir.StringAttr(side).value != LEFT))
+    found = Prologue.of(op, number)
     return replace(product, prologue=found) if isinstance(found, Prologue) else product
 
 
