@@ -59,7 +59,9 @@ class MarkProducts(OperationRewrite):
     ``choices`` they are those of which a kernel was measured to be the fastest, each with the schedule of that kernel;
     ``choices=open`` marks and numbers all, so that they can be measured. Products of one left operand that meet, such
     as those of a gated unit, are marked with a number that they share: one kernel computes them, and with
-    ``products=auto`` and ``products=kernels`` they are fast together or not. Needs: products in their final form.
+    ``products=auto`` and ``products=kernels`` they are fast together or not. An operand that is computed from an array of
+    bytes, such as weights that are dequantised, is marked where the kernel is to compute it on its way from memory.
+    Needs: products in their final form.
 
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xbf16>, tensor<64x256xbf16>) -> ...

@@ -72,7 +72,7 @@ def _numbers(word: ir.Value, signed: bool) -> Values:
     """Return the two bytes of a word, integers, as f32.
 
     A byte in the last bits of 2^23 is that much more, a signed one with its sign turned by 2^7 more than that.
-    Instructions that convert integers of less than 32 bits are issued at a part of the rate of others.
+    Instructions that convert integers of less than 32 bits may be issued at a part of the rate of arithmetic.
     """
     bits, sign = b.extend(word, 32), _SIGN if signed else 0
     least = b.constant(_LARGE + sign, ir.F32Type.get())

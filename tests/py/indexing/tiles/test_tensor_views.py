@@ -60,8 +60,13 @@ def positions(view: TensorView, point: tuple[int, ...]) -> dict[tuple[int, ...],
             "s1 in [0, 1], s1 + d1 floordiv 2 * 2 in [0, 2]",
             (3, 3, 2, 4),
         ),
+        (
+            "(d0, d1)[s0, s1] -> (1, d0 * 8 + s0 + 2, d1 * 4 + s1), d0 in [0, 1], d1 in [0, 2], s0 in [0, 7], "
+            "s1 in [0, 3]",
+            (3, 18, 12),
+        ),
     ],
-    ids=["whole", "bounds", "batch", "one", "reshaped", "trivial", "remainder"],
+    ids=["whole", "bounds", "batch", "one", "reshaped", "trivial", "remainder", "part"],
 )
 def test_boxes_are_tiles(text: str, shape: tuple[int, ...]) -> None:
     map_ = IndexingMap.parse(text)
@@ -91,7 +96,8 @@ _PLACE = f"(d0, d1)[s0, s1] -> (d0 * 8 + s0, d1 * 4 + s1), {_RANGES}"
         (f"{_PLACE}, d0 * 8 + s0 in [0, -1]", "elements of it are left out that boxes have"),
         (f"{_PLACE}, d0 * 4 + s0 in [0, 9]", "its elements are not equally far apart in memory"),
         (f"{_PLACE}, d0 * 8 + d1 + s0 in [0, 9]", "its elements are not equally far apart in memory"),
-        (f"(d0, d1)[s0, s1] -> (d0 * 8 + s0 + 1, d1 * 4 + s1), {_RANGES}", "not equally far apart"),
+        (f"(d0, d1)[s0, s1] -> (d0 * 8 + s0 - 1, d1 * 4 + s1), {_RANGES}", "not equally far apart"),
+        (f"(d0, d1)[s0, s1] -> (d0 * 8 + s0, d1 * 4 + s1 + 1), {_RANGES}", "no dimension of it is contiguous"),
         (f"(d0, d1)[s0, s1] -> (d0 * 8 + s0, d1 * 2 + s1 floordiv 2), {_RANGES}", "not equally far apart"),
         (f"(d0, d1)[s0, s1] -> (d0 * 8 + s0, d1 * 4), {_RANGES}", "an element of the array is in it several times"),
         (f"(d0, d1)[s0, s1] -> (d0 * -8 + s0, d1 * 4 + s1), {_RANGES}", "no dimension of it is contiguous in memory"),
