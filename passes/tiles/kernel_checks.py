@@ -56,9 +56,9 @@ def check_program(program: BlockProgram[BlockSchedule]) -> None:
             check_numbers(tile, program.at, program.sizes)
             _check_array(program, tile)
     rows, contracted = shape_of(program.left.tile)
-    tile, sizes = (rows, program.shape[1], contracted), program.schedule.sizes
-    if (sizes.m, sizes.n, sizes.k) != tile:
-        found = f"expected tile_m, tile_n, tile_k = {tile}, its tiles, got others"
+    wanted, sizes = (rows, program.shape[1], contracted), program.schedule.sizes
+    if (sizes.m, sizes.n, sizes.k) != wanted:
+        found = f"expected tile_m, tile_n, tile_k = {wanted}, its tiles, got others"
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {found}")
 
 

@@ -59,8 +59,8 @@ class MarkProducts(OperationRewrite):
     ``choices`` they are those of which a kernel was measured to be the fastest, each with the schedule of that kernel;
     ``choices=open`` marks and numbers all, so that they can be measured. Products of one left operand that meet, such
     as those of a gated unit, are marked with a number that they share: one kernel computes them, and with
-    ``products=auto`` and ``products=kernels`` they are fast together or not. An operand that is computed from an array of
-    bytes, such as weights that are dequantised, is marked where the kernel is to compute it on its way from memory.
+    ``products=auto`` and ``products=kernels`` they are fast together or not. An operand that is computed from an array
+    of bytes, such as weights that are dequantised, is marked where the kernel is to compute it on its way from memory.
     Needs: products in their final form.
 
     ```mlir
