@@ -9,10 +9,10 @@ from xgpu.dialects.block.matrices import MatrixLayout
 from xgpu.dialects.block.memory import ArrayPointerOp
 from xgpu.dialects.block.tiles import InsertTileOp, TileOp
 from xgpu.dialects.xgpu import ApplyIndexingOp
-from xgpu.indexing.access import ranges, shape_of
+from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.tiles.product_maps import ROW_BYTES, narrow_row_bytes, order_problem
+from xgpu.indexing.tiles.product_maps import ROW_BYTES, narrow_row_bytes, narrow_view, order_problem
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
@@ -37,15 +37,15 @@ class Boxes:
     row_bytes: int = SWIZZLE
 
     @classmethod
-    def of(cls, op: TileOp | InsertTileOp, array: ir.Value, row_bytes: int = SWIZZLE) -> "Boxes":
+    def of(cls, op: TileOp | InsertTileOp, array: ir.Value) -> "Boxes":
         """Return the boxes of a tile of ``array``. Raises `CompilerError` for one that cannot be copied so."""
         type_ = ir.RankedTensorType(array.type)
         if not (size := copies.element_bytes(type_.element_type)):
             refuse(PASS, op.operation, f"the tile cannot be copied as boxes: elements of {type_.element_type}")
-        view = tensor_view(op.map, tuple(type_.shape), size, row_bytes)
+        view = tensor_view(op.map, tuple(type_.shape), size, SWIZZLE)
         if isinstance(view, str):
             refuse(PASS, op.operation, f"the tile cannot be copied as boxes: {view}")
-        return cls(view, op.map, array, type_.element_type, row_bytes)
+        return cls(view, op.map, array, type_.element_type)
 
     @property
     def element_bytes(self) -> int:
@@ -64,10 +64,16 @@ class Boxes:
 
     @classmethod
     def of_narrow(cls, tile: TileOp) -> "Boxes":
-        """Return the boxes of a tile whose elements threads read, to compute an operand of products from them."""
-        rows, contracted = shape_of(tile.tile)
-        size = copies.element_bytes(ir.RankedTensorType(tile.array.type).element_type)
-        return cls.of(tile, tile.array, narrow_row_bytes(rows, contracted, size))
+        """Return the boxes of a tile whose elements threads read, to compute an operand of products from them.
+
+        They are boxes of bytes, which may have two elements each.
+        """
+        type_, bits = ir.RankedTensorType(tile.array.type), dtype_of(tile.tile).storage_bits
+        view = narrow_view(tile.map, tuple(type_.shape), bits)
+        if isinstance(view, str):
+            refuse(PASS, tile.operation, f"the tile cannot be copied as boxes: {view}")
+        element = ir.IntegerType.get_signless(8) if bits < 8 else type_.element_type
+        return cls(view, tile.map, tile.array, element, narrow_row_bytes(tile.map, bits))
 
     @classmethod
     def of_operand(cls, tile: TileOp, number: int) -> "Boxes":

@@ -13,7 +13,7 @@ from xgpu.emit.schedule import Schedule
 from xgpu.hlo.tensor_cores import product_problem, sum_type
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
-from xgpu.indexing.tiles.prologues import NARROW_BITS
+from xgpu.indexing.tiles.prologues import NARROW_BITS, narrow_text
 from xgpu.indexing.tiles.warp_tiles import type_problem
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, BlockProgram, BlockSchedule, check_numbers, read_tiles
@@ -177,8 +177,8 @@ def _check_computed(program: BlockProgram[BlockSchedule], operand: ir.Value) -> 
     for tile in read_tiles(program.products[0], operand, "tiles of arrays", ()):
         _check_array(program, tile)
     made, read = dtype_of(operand), dtype_of(program.left.tile)
-    if made.bits != _COMPUTED_BITS or read.storage_bits != NARROW_BITS:
-        wanted = f"an operand of {_COMPUTED_BITS} bits, computed from elements of {NARROW_BITS}"
+    if made.bits != _COMPUTED_BITS or read.storage_bits not in NARROW_BITS:
+        wanted = f"an operand of {_COMPUTED_BITS} bits, computed from elements of {narrow_text()}"
         refuse(PASS, program.products[0], f"expected {wanted}, got {made} of {read}")
 
 

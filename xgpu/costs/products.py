@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from xgpu.device import Device
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
-from xgpu.indexing.tiles.product_maps import ROW_BYTES
+from xgpu.indexing.tiles.product_maps import ROW_BYTES, step_of
 from xgpu.target_machine import WARP_SIZE
 
 WARPGROUP_COLUMNS = 256
@@ -265,7 +265,7 @@ class Computing:
 
     @property
     def _step(self) -> int:
-        return 8 * ROW_BYTES // min(self.bits, 8 * self.element_bytes)
+        return step_of(self.bits, 8 * self.element_bytes)
 
     def _step_bytes(self, tile: ProductTile) -> float:
         return self._step * (tile.rows * self.bits / 8 + tile.columns * self.element_bytes)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.block import matrices, waits
+from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -62,8 +63,8 @@ class ComputedProducts(Products):
         """Compute the fragments of a step's tile, and start to add their products."""
         parts, sums = self._parts, list(sums)
         kind = dtype_of(elements.narrow.tile)
-        signed = kind.is_signed if kind.is_integer else None
-        tile = NarrowTile(self.left.boxes, signed, self.left.buffer(slot), self.order.place.thread, self._threads)
+        memory = self.left.buffer(slot)
+        tile = NarrowTile(self.left.boxes, kind, memory, self.order.place.thread, self._threads)
         each = -(-parts // _TOGETHER)
         for first in range(0, parts, each):
             some = range(first, min(first + each, parts))
@@ -100,7 +101,7 @@ class ComputedProducts(Products):
     @property
     def _parts(self) -> int:
         """How many products a step has, one after the other."""
-        return self.left.boxes.view.tile[1] // _CONTRACTED
+        return shape_of(self.order.program.left.tile)[1] // _CONTRACTED
 
     def _fragment(self, elements: LeftElements, tile: NarrowTile, part: int, number: int) -> ir.Value:
         """Return a thread's elements of some columns of the operand, of its rows of a number."""

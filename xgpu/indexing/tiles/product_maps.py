@@ -17,7 +17,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.element_tiles import then
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.indexing.tiles.prologues import Prologue
-from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
+from xgpu.indexing.tiles.tensor_views import TensorView, map_of_bytes, tensor_view
 from xgpu.structure import dtype_of
 
 ROW_BYTES = 128
@@ -152,8 +152,8 @@ class Product:
         """
         map_ = self.operand_map(number, tile)
         if number == 0 and self.prologue is not None:
-            array, size = shape_of(self.prologue.array), self.prologue.bits // 8
-            return tensor_view(then(map_, self.prologue.access), array, size, narrow_row_bytes(tile.m, tile.k, size))
+            array, bits = shape_of(self.prologue.array), self.prologue.bits
+            return narrow_view(then(map_, self.prologue.access), array, bits)
         return tensor_view(map_, shape_of(self.operands[number]), self.element_bytes, ROW_BYTES)
 
     def has_paired_rows(self, tile: TileSizes) -> bool:
@@ -169,7 +169,7 @@ class Product:
     @property
     def step(self) -> int:
         """The contracted elements of a step: a row of the tile with the narrower elements."""
-        return 8 * ROW_BYTES // min(self.left_bits, self.dtype.bits)
+        return step_of(self.left_bits, self.dtype.bits)
 
     def common_problem(self) -> str | None:
         """Return why no kernel computes it: its types and precision, or that there is nothing to multiply."""
@@ -200,9 +200,26 @@ class Product:
         return None
 
 
-def narrow_row_bytes(rows: int, contracted: int, size: int) -> int:
-    """Return the bytes of a row of a box of a tile whose elements, of ``size`` bytes, threads read and convert."""
-    return min(ROW_BYTES, rows * size, contracted * size)
+def step_of(left_bits: int, bits: int) -> int:
+    """Return the contracted elements of a step, of operands with so many bits: a row of the narrower ones.
+
+    Those of parts of a byte have as many as bytes have.
+    """
+    return 8 * ROW_BYTES // max(8, min(left_bits, bits))
+
+
+def narrow_row_bytes(map_: IndexingMap, bits: int) -> int:
+    """Return the bytes of a row of a box of a tile with elements of so many bits, which threads read and convert."""
+    return min(ROW_BYTES, *(each.size * bits // 8 for each in map_.symbols))
+
+
+def narrow_view(map_: IndexingMap, shape: Shape, bits: int) -> TensorView | str:
+    """Return how a tile of an array of such elements is copied as boxes, of bytes, or why it cannot be."""
+    row_bytes = narrow_row_bytes(map_, bits)
+    if bits >= 8:
+        return tensor_view(map_, shape, bits // 8, row_bytes)
+    bytes_ = map_of_bytes(map_, shape, 8 // bits)
+    return bytes_ if isinstance(bytes_, str) else tensor_view(bytes_, (math.prod(shape) * bits // 8,), 1, row_bytes)
 
 
 def order_problem(view: TensorView, number: int, dtype: DType) -> str | None:

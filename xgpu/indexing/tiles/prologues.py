@@ -14,8 +14,8 @@ from xgpu.structure import dtype_of, element_of, is_argument, is_constant, produ
 
 _MOST_OPERATIONS = 32
 """Operations of a prologue at most: threads compute them while the tensor cores wait."""
-NARROW_BITS = 8
-"""Bits of the elements of arrays whose tiles threads read from shared memory as they are."""
+NARROW_BITS = (4, 8)
+"""Bits of the elements of arrays whose tiles threads read from shared memory as they are: bytes, or parts of one."""
 _IOTA = "stablehlo.iota"
 
 
@@ -51,10 +51,15 @@ class Prologue:
         if len(whole) != 1:
             return f"expected one array with an element for each of the operand, got {len(whole)}"
         ((array, access),) = whole
-        if dtype_of(array).storage_bits != NARROW_BITS:
-            return f"expected an array with elements of {NARROW_BITS} bits, got one of {dtype_of(array)}"
+        if dtype_of(array).storage_bits not in NARROW_BITS:
+            return f"expected an array with elements of {narrow_text()}, got one of {dtype_of(array)}"
         others = dict.fromkeys(each for each, _ in reading.read if each != array)
         return cls(number, array, access, tuple(others), tuple(reading.operations))
+
+
+def narrow_text() -> str:
+    """Return the widths of the elements that threads read, in words."""
+    return f"{' or '.join(map(str, NARROW_BITS))} bits"
 
 
 class _Reading:

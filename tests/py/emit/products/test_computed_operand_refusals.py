@@ -89,7 +89,7 @@ def test_other_operands(old: str, new: str, message: str) -> None:
 def test_wide_elements() -> None:
     """Threads read bytes."""
     text = _text().replace("256x128xi8", "256x128xi16").replace("128x128xi8", "128x128xi16")
-    assert "computed from elements of 8" in _refusal(text)
+    assert "computed from elements of 4 or 8 bits" in _refusal(text)
 
 
 def test_warps_compute_no_operand() -> None:

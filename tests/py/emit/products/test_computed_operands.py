@@ -1,4 +1,4 @@
-"""Products whose kernels compute an operand on its way from memory: weights of 8 bits, dequantised in registers."""
+"""Products whose kernels compute an operand on its way from memory: weights of 8 or 4 bits, in registers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -77,6 +77,11 @@ FORMS: list[tuple[Callable[..., Any], tuple[str, ...]]] = [
     (with_zero_point, ("u8[256,128]", "f32[2,128]", "u8[2,128]")),
     (integer_zero_point, ("s8[256,128]", "s32[128]")),
     (of_codes, ("u8[256,128]",)),
+    (plain, ("s4[256,128]",)),
+    (plain, ("u4[256,128]",)),
+    (by_group, ("s4[256,128]", "f32[2,128]")),
+    (with_zero_point, ("u4[256,128]", "f32[2,128]", "u4[2,128]")),
+    (integer_zero_point, ("s4[256,128]", "s32[128]")),
 ]
 
 
@@ -103,22 +108,22 @@ def test_forms(function: Callable[..., Any], specs: tuple[str, ...], is_turned: 
 
 @pytest.mark.parametrize("is_turned", [False, True])
 @pytest.mark.parametrize(
-    ("rows", "schedule"),
+    ("name", "rows", "schedule"),
     [
-        (5, {"tile_m": 64, "split": 2}),
-        (70, {"tile_m": 128, "split": 2, "tile_n": 32}),
-        (70, {"tile_m": 128, "split": 1, "tile_n": 96, "blocks": 1}),
-        (130, {"tile_m": 128, "groups": 1, "tile_n": 24, "stages": 2}),
-        (300, {"tile_m": 64, "split": 1, "tile_n": 136, "blocks": 3}),
-        (300, {"tile_m": 128, "split": 1, "tile_n": 256, "blocks": 2}),
+        ("s8", 5, {"tile_m": 64, "split": 2}),
+        ("s4", 70, {"tile_m": 128, "split": 2, "tile_n": 32}),
+        ("s8", 70, {"tile_m": 128, "split": 1, "tile_n": 96, "blocks": 1}),
+        ("s4", 130, {"tile_m": 128, "groups": 1, "tile_n": 24, "stages": 2}),
+        ("s4", 300, {"tile_m": 64, "split": 1, "tile_n": 136, "blocks": 3}),
+        ("s8", 300, {"tile_m": 128, "split": 1, "tile_n": 256, "blocks": 2}),
     ],
     ids=str,
 )
-def test_schedules(rows: int, schedule: dict[str, int], is_turned: bool) -> None:
+def test_schedules(name: str, rows: int, schedule: dict[str, int], is_turned: bool) -> None:
     """Rows and columns that no tile divides, parts of sums in clusters, several tiles a block and a small ring."""
-    weights = "s8[208,512]" if is_turned else "s8[512,208]"
+    weights = f"{name}[224,512]" if is_turned else f"{name}[512,224]"
     function = turned(by_output) if is_turned else by_output
-    is_exact(compiled(function, f"bf16[{rows},512]", weights, "f32[208]", swapped=True, **schedule))
+    is_exact(compiled(function, f"bf16[{rows},512]", weights, "f32[224]", swapped=True, **schedule))
 
 
 def test_f16() -> None:
@@ -149,16 +154,17 @@ def test_values_of_many_rows_are_close_to_float64() -> None:
     assert (np.abs(result.astype(np.float64) - exact) <= 2.0**-8 * np.abs(exact) + 2.0**-20 * bound).all()
 
 
-def test_all_bytes_become_their_numbers() -> None:
-    """Each byte is an element of a column of its own, times one."""
-    for name, first in (("s8", -128), ("u8", 0)):
-        program = compiled(plain, "bf16[8,128]", f"{name}[128,256]")
-        x = np.zeros((8, 128), BF16)
-        x[3, 77] = 1
-        q = np.zeros((128, 256), program.arguments[1].dtype.numpy)
-        q[77] = np.arange(first, first + 256)
-        (result,) = program.run(x, q)
-        np.testing.assert_array_equal(result[3].astype(np.float32), np.arange(first, first + 256))
+@pytest.mark.parametrize(("name", "numbers"), [("s8", 256), ("u8", 256), ("s4", 16), ("u4", 16)])
+def test_all_codes_become_their_numbers(name: str, numbers: int) -> None:
+    """Each is an element of a column of its own, times one."""
+    program = compiled(plain, "bf16[8,128]", f"{name}[128,256]")
+    first = -numbers // 2 if name.startswith("s") else 0
+    x = np.zeros((8, 128), BF16)
+    x[3, 77] = 1
+    q = np.zeros((128, 256), program.arguments[1].dtype.numpy)
+    q[77] = np.arange(256) % numbers + first
+    (result,) = program.run(x, q)
+    np.testing.assert_array_equal(result[3].astype(np.float32), np.arange(256) % numbers + first)
 
 
 @pytest.mark.parametrize("is_turned", [False, True])
@@ -188,6 +194,7 @@ def test_threads_of_a_warp_group_hold_each_element_of_a_left_operand_once(paired
         (256, by_output, ("s8[512,512]", "f32[512]")),
         (16, by_output, ("f8e4m3fn[512,512]", "f32[512]")),
         (256, by_input, ("s8[512,512]", "f32[512]")),
+        (256, by_group, ("s4[512,512]", "f32[4,512]")),
         (256, with_zero_point, ("u8[512,512]", "f32[4,512]", "u8[4,512]")),
     ],
     ids=named,
@@ -210,6 +217,7 @@ def test_operands_that_no_kernel_computes_are_stored() -> None:
         (shared, (X, "bf16[24,256]", "s8[256,128]")),
         (plain, ("bf16[16,272]", "s8[272,128]")),
         (plain, ("bf16[16,256]", "s8[256,120]")),
+        (plain, ("bf16[16,256]", "s4[256,144]")),
         (masked, (X, "s8[256,128]", "s8[256,128]")),
         (by_output, (X, "s32[256,128]", "f32[128]")),
     ):

@@ -11,7 +11,7 @@ from xgpu.emit.base import Fusion
 from xgpu.emit.families.products.prologue import marked_product
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.tiles.product_maps import ROW_BYTES, Product, TileSizes
+from xgpu.indexing.tiles.product_maps import ROW_BYTES, Product, TileSizes, step_of
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.structure import dtype_of
 
@@ -53,7 +53,7 @@ class Operands:
     @property
     def step(self) -> int:
         """The elements that a step contracts: a row of the tile with the narrower elements."""
-        return 8 * ROW_BYTES // min(self.bits, self.left_bits)
+        return step_of(self.left_bits, self.bits)
 
 
 @dataclass(frozen=True)
