@@ -226,3 +226,36 @@ def test_operands_that_no_kernel_computes_are_stored() -> None:
         given = whole_numbers(program)
         for one, other in zip(program.run(*given), program.reference(*given), strict=True):
             np.testing.assert_array_equal(one.astype(np.float32), other.astype(np.float32))
+
+
+def layers(x: Any, q: Any, scale: Any) -> Any:
+    return jax.lax.scan(lambda x, layer: (jnp.clip(by_output(x, *layer), -4, 4), None), x, (q, scale))[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "specs", "emitters"),
+    [
+        (lambda x, q, scale: by_output(x, q[1], scale), ("s8[3,256,128]", "f32[128]"), ["product"]),
+        (lambda x, q, scale: by_output(x, q[64:320], scale), ("s8[512,128]", "f32[128]"), ["product"]),
+        (
+            lambda x, q, p, scale: by_output(x, jnp.concatenate([q, p], 1), scale),
+            ("s8[256,128]", "s8[256,128]", "f32[256]"),
+            ["concatenate", "product"],
+        ),
+        (
+            lambda x, q, scale: by_output(x, q, jnp.max(scale, 1)),
+            ("s8[256,128]", "f32[128,64]"),
+            ["reduce_row", "product"],
+        ),
+        (layers, ("s8[3,256,256]", "f32[3,256]"), ["parts", "product"]),
+    ],
+    ids=["layer", "rows", "joined", "reduced", "scanned"],
+)
+def test_what_weights_are_made_of(function: Callable[..., Any], specs: tuple[str, ...], emitters: list[str]) -> None:
+    """What no kernel computes on tiles is stored first, as narrow as it is; parts of arrays are tiles of them."""
+    program = xgpu.compile(function, X, *specs, options=KERNELS)
+    assert [kernel.emitter for kernel in program.kernels] == emitters
+    assert "xgpu.prologue" in program.ir("fusions")
+    given = whole_numbers(program)
+    (result,), (expected,) = program.run(*given), program.reference(*given)
+    np.testing.assert_array_equal(result.astype(np.float32), expected.astype(np.float32))
