@@ -295,6 +295,12 @@ DISCARDABLE: dict[str, Discardable] = {
             "One kernel computes all products of a left operand that have this number, of right operands of one type.",
         ),
         Discardable(
+            attributes.PROLOGUE,
+            _PRODUCT,
+            one_of(attributes.LEFT, attributes.RIGHT),
+            "The kernel of the product computes this operand, element by element, on its way from memory.",
+        ),
+        Discardable(
             attributes.CANDIDATE,
             _PRODUCT,
             integer_problem,

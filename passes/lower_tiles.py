@@ -38,7 +38,8 @@ class LowerTiles(Pass):
 
     Tiles of each step are copied into a ring of buffers in shared memory. Where the emitter is ``product``, one warp
     copies them, and warp groups multiply them, each its share of the rows; the blocks of a cluster may each have a part
-    of a tile's steps, and add up the parts in shared memory before the epilogue is computed. Where it is
+    of a tile's steps, and add up the parts in shared memory before the epilogue is computed. A left operand that is
+    computed from a tile of bytes is computed by them, in registers, as they multiply it. Where it is
     ``warp_product``, all warps copy units of rows ahead of time, and each multiplies its part of the tile. The epilogue
     is then computed from the elements that the threads hold. Where it is ``attention`` or ``sums``, each step has
     several products, and the values between them are computed from such elements, too, and become left operands.

@@ -1,21 +1,29 @@
 """lower-tiles' view of a kernel of level ``tiles``: its blocks, their steps and the product in each."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from xgpu import ir
 from xgpu.dialects.base import DeclaredOp
 from xgpu.dialects.block.tiles import BlocksOp, GroupRowsOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
+from xgpu.emit.families.products.facts import Operands
+from xgpu.errors import Unsupported
 from xgpu.hlo.constants import splat_of
-from xgpu.indexing.access import ranges
+from xgpu.hlo.operations import OPERATIONS
+from xgpu.hlo.source_location import source_of
+from xgpu.indexing.access import ranges, shape_of
+from xgpu.indexing.affine import Symbol, linearize
+from xgpu.indexing.simplify import Simplifier
+from xgpu.indexing.tiles.element_tiles import is_plain
 from xgpu.indexing.tiles.product_maps import TileSizes
 from xgpu.passes.support.refusals import refuse
-from xgpu.structure import defining_op
+from xgpu.structure import defining_op, dtype_of, element_of
 
 PASS = "lower-tiles"
 _ADD = "stablehlo.add"
 _PRODUCT = "stablehlo.dot_general"
+_CONSTANT = "stablehlo.constant"
 
 
 class BlockSchedule(Protocol):
@@ -40,7 +48,7 @@ class BlockProgram[ScheduleT: BlockSchedule]:
     ``products`` are those of a step: of one tile, ``left``, with each of the tiles ``rights``. ``totals`` are the sums
     of each after the last step, ``stores`` write what is computed from these, one tile into each of the ``outputs``.
     ``schedule`` has the numbers by which threads share the work. If rows are in groups, ``grouped`` says which
-    a tile has.
+    a tile has. If the left operand is ``computed``, ``left`` is the tile with an element for each of its own.
     """
 
     function: ir.Operation
@@ -52,6 +60,14 @@ class BlockProgram[ScheduleT: BlockSchedule]:
     stores: tuple[InsertTileOp, ...]
     schedule: ScheduleT
     grouped: GroupRowsOp | None = None
+    computed: ir.Value | None = None
+
+    @property
+    def operands(self) -> Operands:
+        """The operands of the products."""
+        narrow = None if self.computed is None else dtype_of(self.left.tile).storage_bits
+        groups = 0 if self.grouped is None else self.grouped.groups
+        return Operands(dtype_of(self.products[0].operands[0]).mlir, len(self.rights), groups, narrow)
 
     @property
     def at(self) -> list[ir.Value]:
@@ -99,15 +115,15 @@ def read_program[ScheduleT: BlockSchedule](function: ir.Operation, schedule: Sch
     grouped = _grouped(blocks)
     at, sizes = _numbers(blocks, grouped), _sizes(blocks, grouped)
     in_step, numbers = [*at, steps.body.arguments[0]], (*sizes, steps.count)
-    left, *others = (tile_operand(product, 0, in_step, numbers) for product in products)
-    for product, other in zip(products[1:], others, strict=True):
-        if other != left:
+    for product in products[1:]:
+        if product.operands[0] != products[0].operands[0]:
             refuse(PASS, product, "expected products of one left tile")
+    left, computed = left_operand(products[0], in_step, numbers)
     rights = tuple(tile_operand(product, 1, in_step, numbers) for product in products)
     (*_, end) = blocks.body.operations
     written = list(blocks.body.arguments)[3:]
     stores = tuple(stored(end.operation, number, array, at, sizes) for number, array in enumerate(written))
-    return BlockProgram(function, blocks, steps, products, left, rights, stores, schedule, grouped)
+    return BlockProgram(function, blocks, steps, products, left, rights, stores, schedule, grouped, computed)
 
 
 def _grouped(blocks: BlocksOp) -> GroupRowsOp | None:
@@ -158,7 +174,7 @@ def _products(steps: StepsOp) -> tuple[ir.Operation, ...]:
 
 def _is_zero(value: ir.Value) -> bool:
     op = defining_op(value)
-    if op is None or op.name != "stablehlo.constant":
+    if op is None or op.name != _CONSTANT:
         return False
     number: Any = splat_of(op)
     return number is not None and str(float(number.value)) == "0.0"
@@ -172,6 +188,59 @@ def tile_operand(product: ir.Operation, number: int, at: Sequence[ir.Value], siz
         refuse(PASS, product, f"expected operand {number} to be a tile of an array as it is in memory")
     check_numbers(view, at, sizes)
     return view
+
+
+def left_operand(product: ir.Operation, at: Sequence[ir.Value], sizes: Sequence[int]) -> tuple[TileOp, ir.Value | None]:
+    """Return the tile that the left operand of a product is, or that it is computed from, and then the operand.
+
+    Of the tiles that it is computed from, that is the one with an element for each of the operand's.
+    """
+    value = product.operands[0]
+    op = defining_op(value)
+    if op is not None and isinstance(op.opview, TileOp):
+        return tile_operand(product, 0, at, sizes), None
+    tiles = read_tiles(product, value, "tiles of arrays", ())
+    for each in tiles:
+        check_numbers(each, at, sizes)
+    whole = [each for each in tiles if _is_whole(each)]
+    if len(whole) != 1:
+        refuse(PASS, product, f"expected operand 0 to be computed from one tile of as many elements, got {len(whole)}")
+    return whole[0], value
+
+
+def read_tiles(user: ir.Operation, value: ir.Value, of: str, known: Collection[ir.Value]) -> list[TileOp]:
+    """Return the tiles that a tile of the same shape is computed ``of``, element by element, besides those ``known``.
+
+    Raises `CompilerError` for one that is computed otherwise.
+    """
+    shape, found = shape_of(value), dict[TileOp, None]()
+    pending, seen = [(user, value)], set(known)
+    while pending:
+        user, each = pending.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        op = defining_op(each)
+        if op is None or shape_of(each) != shape:
+            refuse(PASS, user, f"expected values computed from {of}, of shape {shape}, got one of {each.type}")
+        if isinstance(view := op.opview, TileOp):
+            found[view] = None
+        elif op.name == _CONSTANT:
+            if splat_of(op) is None:
+                refuse(PASS, op, "expected a constant with equal elements")
+        elif op.name not in OPERATIONS or OPERATIONS[op.name].kind != "elementwise" or len(op.regions):
+            refuse(PASS, op, "expected an operation on single elements")
+        elif not all(is_plain(element_of(part)) for part in (*op.operands, *op.results)):
+            raise Unsupported(f"'{op.name}' on tiles: expected elements that are floats or integers", source_of(op))
+        else:
+            pending += [(op, operand) for operand in op.operands]
+    return list(found)
+
+
+def _is_whole(tile: TileOp) -> bool:
+    """Whether no two elements of a tile are the same of the array: both its indices are added up in memory."""
+    position = Simplifier(tile.map.dims, tile.map.symbols).simplify(linearize(tile.map.results, shape_of(tile.array)))
+    return {0, 1} <= {atom.index for atom, _ in position.terms if isinstance(atom, Symbol)}
 
 
 def stored(

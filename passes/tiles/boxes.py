@@ -12,7 +12,7 @@ from xgpu.dialects.xgpu import ApplyIndexingOp
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.tiles.product_maps import ROW_BYTES, order_problem
+from xgpu.indexing.tiles.product_maps import ROW_BYTES, narrow_row_bytes, narrow_view, order_problem
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
@@ -28,12 +28,13 @@ ATOM_BYTES = 8 * SWIZZLE
 
 @dataclass(frozen=True)
 class Boxes:
-    """A tile that is copied as boxes between an array and shared memory."""
+    """A tile that is copied as boxes between an array and shared memory, with rows of so many bytes."""
 
     view: TensorView
     map: IndexingMap
     array: ir.Value
     element: ir.Type
+    row_bytes: int = SWIZZLE
 
     @classmethod
     def of(cls, op: TileOp | InsertTileOp, array: ir.Value) -> "Boxes":
@@ -59,7 +60,20 @@ class Boxes:
     @property
     def panel_bytes(self) -> int:
         """The bytes of a box of the whole tile's rows."""
-        return self.view.rows * SWIZZLE
+        return self.view.rows * self.row_bytes
+
+    @classmethod
+    def of_narrow(cls, tile: TileOp) -> "Boxes":
+        """Return the boxes of a tile whose elements threads read, to compute an operand of products from them.
+
+        They are boxes of bytes, which may have two elements each.
+        """
+        type_, bits = ir.RankedTensorType(tile.array.type), dtype_of(tile.tile).storage_bits
+        view = narrow_view(tile.map, tuple(type_.shape), bits)
+        if isinstance(view, str):
+            refuse(PASS, tile.operation, f"the tile cannot be copied as boxes: {view}")
+        element = ir.IntegerType.get_signless(8) if bits < 8 else type_.element_type
+        return cls(view, tile.map, tile.array, element, narrow_row_bytes(tile.map, bits))
 
     @classmethod
     def of_operand(cls, tile: TileOp, number: int) -> "Boxes":
@@ -90,7 +104,7 @@ class Boxes:
             "shape": self.view.shape,
             "strides": self.view.strides(self.element_bytes),
             "box": self.view.box(rows),
-            "swizzle": str(SWIZZLE),
+            "swizzle": str(self.row_bytes),
         }
         copies.EncodeTensorMapOp.create([map_, staging, ArrayPointerOp.build(self.array)], attributes=described)
 

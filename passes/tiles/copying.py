@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.dialects.block import copies, waits
 from xgpu.passes.support.scf_ops import create_index
-from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
+from xgpu.passes.tiles.boxes import Boxes
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import Order
 from xgpu.passes.tiles.structured import Values
@@ -85,7 +85,7 @@ def copy_tile(source: Source, rank: ir.Value, slot: ir.Value, full: ir.Value, at
         elif source.cluster > 1:
             row = ir.arith.muli(rank, create_index(source.rows))
         first = ir.arith.muli(as_i32(panel), i32(source.boxes.panel_bytes))
-        to = offset(source.buffer(slot), ir.arith.addi(first, ir.arith.muli(as_i32(row), i32(SWIZZLE))))
+        to = offset(source.buffer(slot), ir.arith.addi(first, ir.arith.muli(as_i32(row), i32(source.boxes.row_bytes))))
         where = source.boxes.coordinates(at, panel, row)
         if source.cluster == 1:
             copies.TensorLoadOp.create([to, source.map, full, *where])

@@ -10,22 +10,19 @@ from xgpu.emit.families.attention.schedule import ChainSizes
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.emit.families.products.warp_schedule import WarpProductSchedule
 from xgpu.emit.schedule import Schedule
-from xgpu.emit.tile_program import is_plain
-from xgpu.errors import Unsupported
-from xgpu.hlo.constants import splat_of
-from xgpu.hlo.operations import OPERATIONS
-from xgpu.hlo.source_location import source_of
 from xgpu.hlo.tensor_cores import product_problem, sum_type
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
+from xgpu.indexing.tiles.prologues import NARROW_BITS, narrow_text
 from xgpu.indexing.tiles.warp_tiles import type_problem
 from xgpu.passes.support.refusals import refuse
-from xgpu.passes.tiles.block_program import PASS, BlockProgram, BlockSchedule, check_numbers
+from xgpu.passes.tiles.block_program import PASS, BlockProgram, BlockSchedule, check_numbers, read_tiles
 from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.warp_copies import operand_rows
 from xgpu.structure import defining_op, dtype_of, element_of, walk
 
-_CONSTANT = "stablehlo.constant"
+_COMPUTED_BITS = 16
+"""Bits of the elements of left operands that threads hold in fragments."""
 
 
 def schedule_of[ScheduleT: Schedule](function: ir.Operation, kind: type[ScheduleT]) -> ScheduleT:
@@ -48,7 +45,6 @@ def check_program(program: BlockProgram[BlockSchedule]) -> None:
     _check_products(program)
     if program.grouped is not None:
         _check_groups(program, program.grouped)
-    seen: set[ir.Value] = set(program.totals)
     for store in program.stores:
         if shape_of(store.tile) != program.shape:
             refuse(
@@ -56,28 +52,31 @@ def check_program(program: BlockProgram[BlockSchedule]) -> None:
                 store.operation,
                 f"expected a tile of shape {program.shape}, that of the sum, got {store.tile.type}",
             )
-        _check_tile(program, store.operation, store.tile, seen)
+        for tile in read_tiles(store.operation, store.tile, "the sum", program.totals):
+            check_numbers(tile, program.at, program.sizes)
+            _check_array(program, tile)
     rows, contracted = shape_of(program.left.tile)
-    tile, sizes = (rows, program.shape[1], contracted), program.schedule.sizes
-    if (sizes.m, sizes.n, sizes.k) != tile:
-        found = f"expected tile_m, tile_n, tile_k = {tile}, its tiles, got others"
+    wanted, sizes = (rows, program.shape[1], contracted), program.schedule.sizes
+    if (sizes.m, sizes.n, sizes.k) != wanted:
+        found = f"expected tile_m, tile_n, tile_k = {wanted}, its tiles, got others"
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {found}")
 
 
 def check_groups(program: BlockProgram[ProductSchedule], device: Device) -> None:
     """Raise `CompilerError` for a schedule by which no warp groups compute a kernel."""
     results = [-(-dtype_of(each.tile).storage_bits // 8) for each in program.stores]
-    grid, steps, dtype = program.blocks.grid, program.steps.count, dtype_of(program.left.tile)
-    operands = len(program.rights), 0 if program.grouped is None else program.grouped.groups
+    grid, steps = program.blocks.grid, program.steps.count
     for problem in () if program.grouped is None else program.schedule.group_problems():
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
-    for problem in program.schedule.kernel_problems(dtype, grid, steps, results, device, *operands):
+    for problem in program.schedule.kernel_problems(program.operands, grid, steps, results, device):
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
 
 
 def check_warps(program: BlockProgram[WarpProductSchedule], device: Device) -> None:
     """Raise `CompilerError` for a product, or a schedule, by which no warps compute a kernel."""
     product, *others = program.products
+    if program.computed is not None:
+        refuse(PASS, product, "expected operand 0 to be a tile of an array as it is in memory, in a kernel of warps")
     if program.grouped is not None:
         refuse(PASS, program.grouped.operation, "expected no groups of rows, of a kernel of warps")
     if others:
@@ -165,10 +164,22 @@ def _check_products(program: BlockProgram[BlockSchedule]) -> None:
         _check_operands(product)
     for tile in (program.left, *program.rights):
         _check_array(program, tile)
+    if program.computed is not None:
+        _check_computed(program, program.computed)
     first = program.rights[0]
     for tile in program.rights[1:]:
         if tile.tile.type != first.tile.type:
             refuse(PASS, tile.operation, f"expected a tile of {first.tile.type}, as the first product's")
+
+
+def _check_computed(program: BlockProgram[BlockSchedule], operand: ir.Value) -> None:
+    """Check that a left operand is one that threads compute of elements that they read from shared memory."""
+    for tile in read_tiles(program.products[0], operand, "tiles of arrays", ()):
+        _check_array(program, tile)
+    made, read = dtype_of(operand), dtype_of(program.left.tile)
+    if made.bits != _COMPUTED_BITS or read.storage_bits not in NARROW_BITS:
+        wanted = f"an operand of {_COMPUTED_BITS} bits, computed from elements of {narrow_text()}"
+        refuse(PASS, program.products[0], f"expected {wanted}, got {made} of {read}")
 
 
 def _check_operands(product: ir.Operation) -> None:
@@ -201,30 +212,3 @@ def _check_groups(program: BlockProgram[BlockSchedule], grouped: GroupRowsOp) ->
     if grouped.rows != program.shape[0] or batch != 1 or down < min(grouped.total, tiles):
         wanted = f"tiles of {program.shape[0]} rows, and a grid of one matrix with all tiles that there may be"
         refuse(PASS, grouped.operation, f"expected {wanted}, got {grouped.rows}, and {program.blocks.grid}")
-
-
-def _check_tile(program: BlockProgram[BlockSchedule], user: ir.Operation, value: ir.Value, seen: set[ir.Value]) -> None:
-    """Check that a tile is computed, element by element, of the sum, of constants and of tiles of inputs."""
-    pending = [(user, value)]
-    while pending:
-        user, value = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        op = defining_op(value)
-        if op is None or shape_of(value) != program.shape:
-            refuse(
-                PASS, user, f"expected values computed from the sum, of shape {program.shape}, got one of {value.type}"
-            )
-        if isinstance(view := op.opview, TileOp):
-            check_numbers(view, program.at, program.sizes)
-            _check_array(program, view)
-        elif op.name == _CONSTANT:
-            if splat_of(op) is None:
-                refuse(PASS, op, "expected a constant with equal elements")
-        elif op.name not in OPERATIONS or OPERATIONS[op.name].kind != "elementwise" or len(op.regions):
-            refuse(PASS, op, "expected an operation on single elements")
-        elif not all(is_plain(ir.RankedTensorType(each.type).element_type) for each in (*op.operands, *op.results)):
-            raise Unsupported(f"'{op.name}' on tiles: expected elements that are floats or integers", source_of(op))
-        else:
-            pending += [(op, operand) for operand in op.operands]

@@ -37,20 +37,19 @@ class Products:
         with self.order.tiles([*outputs, i32(0), i32(0)]) as tiles:
             *arrays, slot, phase = tiles.carried
             at = self.order.numbers(tiles.counter)
-            sums, slot, phase = self._write_steps(slot, phase)
+            sums, slot, phase = self._write_steps(at, slot, phase)
             tiles.carried = [*self.results.write(arrays, at, sums), slot, phase]
         self.results.end()
         return tiles.results[: len(outputs)]
 
-    def _write_steps(self, slot: ir.Value, phase: ir.Value) -> tuple[Values, ir.Value, ir.Value]:
+    def _write_steps(self, at: Values, slot: ir.Value, phase: ir.Value) -> tuple[Values, ir.Value, ir.Value]:
         """Write the loop over the steps. The products of one go on while the next one's tiles are waited for."""
-        zeros = [self._zeros() for _ in range(self.share)]
-        with self.order.steps([*zeros, slot, phase, slot]) as steps:
+        with self.order.steps([*self._zeros_of_each(), slot, phase, slot]) as steps:
             *sums, slot, phase, before = steps.carried
             self.ring.wait_full(slot, phase)
             sums = self._wait(self._multiply(sums, slot, steps.counter), pending=1)
             is_first = ir.arith.cmpi(ir.arith.CmpIPredicate.eq, steps.counter, self.order.first_step)
-            with only_if(ir.arith.xori(is_first, _boolean(True))):
+            with only_if(ir.arith.xori(is_first, boolean(True))):
                 self._release(before)
             steps.carried = [*sums, *self.ring.next(slot, phase), slot]
         *sums, slot, phase, last = steps.results
@@ -87,7 +86,7 @@ class Products:
         contracted = matrices.contracted(kinds[0])
         for part in range(self.left.boxes.view.tile[1] // contracted):
             is_later = ir.arith.cmpi(ir.arith.CmpIPredicate.ne, step, self.order.first_step)
-            accumulate = _boolean(True) if part else is_later
+            accumulate = boolean(True) if part else is_later
             b = offset(right, advance(self.rights[0].boxes, 0, part * contracted))
             for number in range(self.share):
                 own = rows_of_group(self.left.boxes, left, self.order.place.group, self.share)
@@ -98,11 +97,12 @@ class Products:
         matrices.WarpgroupCommitOp.create()
         return sums
 
-    def _zeros(self) -> ir.Value:
+    def _zeros_of_each(self) -> Values:
+        """Return the sums before the first step."""
         columns = self.order.program.shape[1] * len(self.rights)
         count = columns * WARPGROUP_ROWS // WARPGROUP_SIZE
         type_ = ir.VectorType.get([count], self.order.program.sum_element)
-        return constant(0, type_)
+        return [constant(0, type_) for _ in range(self.share)]
 
 
 def rows_step(boxes: Boxes) -> int:
@@ -125,5 +125,6 @@ def advance(boxes: Boxes, contracted: int, elements: int) -> int:
     return panel * boxes.panel_bytes + rest * boxes.element_bytes
 
 
-def _boolean(value: bool) -> ir.Value:
+def boolean(value: bool) -> ir.Value:
+    """Return a truth value."""
     return constant(int(value), integer_type(1))

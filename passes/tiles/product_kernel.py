@@ -3,6 +3,8 @@
 Blocks compute tile after tile, so that while the last results of one are written the next is already being copied.
 """
 
+from dataclasses import replace
+
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
@@ -13,12 +15,14 @@ from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.indexing.tiles.ragged_maps import table_bytes
+from xgpu.indexing.tiles.row_panels import Panels
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_if
 from xgpu.passes.tiles.block_program import PASS, BlockProgram
 from xgpu.passes.tiles.boxes import Boxes, add_workspace
 from xgpu.passes.tiles.copying import Copies, Source
 from xgpu.passes.tiles.multiplying import Products
+from xgpu.passes.tiles.prologues.multiplying import ComputedProducts
 from xgpu.passes.tiles.results import Results, Room, Staging, meet_cluster
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import Order, RowGroups, ThreadNumbers, below, equal, leave_registers, take_registers
@@ -36,7 +40,8 @@ class ProductKernel:
         self._together = schedule.cluster * schedule.split
         self._share = schedule.holders.share
         self._rights = len(program.rights)
-        self._operands = [Boxes.of_operand(program.left, 0), *(Boxes.of_operand(tile, 1) for tile in program.rights)]
+        left = Boxes.of_operand(program.left, 0) if program.computed is None else Boxes.of_narrow(program.left)
+        self._operands = [left, *(Boxes.of_operand(tile, 1) for tile in program.rights)]
         self._check_rights()
         written = zip(program.stores, program.outputs, strict=True)
         self._results = [Boxes.of_result(each, output) for each, output in written] if schedule.staged else []
@@ -57,6 +62,13 @@ class ProductKernel:
         for old, new in zip(blocks.results, outputs, strict=True):
             old.replace_all_uses_with(new)
         blocks.erase()
+
+    @property
+    def _panels(self) -> Panels:
+        """The panels by which sums go from thread to thread."""
+        panels = self._program.schedule.panels
+        paired = self._program.computed is not None and self._operands[0].view.inner == 0
+        return replace(panels, holders=replace(panels.holders, paired=paired))
 
     @property
     def _group_bytes(self) -> int:
@@ -90,8 +102,9 @@ class ProductKernel:
             Staging(boxes, map_) for boxes, map_ in zip(self._results, maps[len(self._operands) :], strict=True)
         )
         room = Room(rooms[2], self._group_bytes)
-        results = Results(self._program, place, self._program.schedule.panels, staging, room)
-        products = Products(order, ring, sources[0], sources[1:], self._share, results)
+        results = Results(self._program, place, self._panels, staging, room)
+        given = order, ring, sources[0], sources[1:], self._share, results
+        products = Products(*given) if self._program.computed is None else ComputedProducts(*given)
         written = self._write_roles(place, Copies(order, ring, sources), products, outputs)
         # What the others read, or arrive at, must not go before.
         if self._program.schedule.split > 1:

@@ -95,9 +95,9 @@ def _schedule(program: ProductProgram[ProductSchedule], target: Device, fixed: M
     if any(one.range_problems()):
         return one
     results = [-(-dtype_of(each.tile).storage_bits // 8) for each in program.stores]
-    room, rights = target.shared_bytes_optin, len(program.rights)
+    room, operands = target.shared_bytes_optin, program.operands
     several = (replace(one, stages=stages) for stages in range(_MOST_STAGES, 2, -1))
-    return next((each for each in several if each.shared_bytes(results, rights) <= room), one)
+    return next((each for each in several if each.shared_bytes(results, operands) <= room), one)
 
 
 def _read_transposed(op: ir.Operation) -> None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from xgpu.device import Device
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
-from xgpu.indexing.tiles.product_maps import ROW_BYTES
+from xgpu.indexing.tiles.product_maps import ROW_BYTES, step_of
+from xgpu.target_machine import WARP_SIZE
 
 WARPGROUP_COLUMNS = 256
 """Columns that warp groups multiply by at once, at most."""
@@ -54,6 +55,17 @@ _MEETING_SECONDS = 0.5e-6
 HANDED_SECONDS_PER_BYTE = 1.0e-6 / (128 * 256 * 4)
 """What it takes to hand a tile's sums from thread to thread, measured with tiles of 128 x 256 on an H200."""
 _SUM_BYTES = 4
+_SCHEDULERS = 4
+_ISSUED = 0.6
+"""The part of what a multiprocessor issues in a cycle that so few warps do."""
+_INSTRUCTIONS = 3
+"""Instructions for an element besides those of the program: half of a load, and its way to a number."""
+_PAIRS = 2
+"""How many times as long shared memory takes for elements that are read two by two as for whole words."""
+_IN_TURN = {1: 0.6, 2: 0.3}
+"""The part of what takes less time, computing or multiplying, that what takes longest does not hide: of one warp group,
+which does half of it in turn, and of two.
+"""
 
 
 @dataclass(frozen=True)
@@ -147,6 +159,10 @@ TILES = tuple(
     for columns in TILE_COLUMNS
 )
 """The tiles that blocks compute if nobody says otherwise; of equal ones the first."""
+COMPUTED_TILES = tuple(
+    ProductTile(rows, columns, split) for split in SPLITS for rows in TILE_ROWS[::-1] for columns in TILE_COLUMNS
+)
+"""The same where the left operand is computed."""
 
 
 def product_seconds(
@@ -226,6 +242,68 @@ def pays_joined(
     moved = 2 * (rights - 1) * batch * m * n * result_bytes
     joined = least_seconds(sizes, element_bytes, result_bytes, target, rights, has_groups)
     return joined <= apart + moved / target.memory_bandwidth
+
+
+@dataclass(frozen=True)
+class Computing:
+    """What it takes to compute an operand: bits of its elements in memory, instructions for each, and all bytes read.
+
+    The multiplied elements have ``element_bytes``. Rows of ``sizes`` (batch, m, n, k) are those of the operand.
+    """
+
+    sizes: tuple[int, int, int, int]
+    bits: int
+    element_bytes: int
+    instructions: float
+    read: int
+
+    @property
+    def operand_bytes(self) -> int:
+        """The bytes of the operand once it is computed."""
+        batch, m, _, k = self.sizes
+        return batch * m * k * self.element_bytes
+
+    @property
+    def _step(self) -> int:
+        return step_of(self.bits, 8 * self.element_bytes)
+
+    def _step_bytes(self, tile: ProductTile) -> float:
+        return self._step * (tile.rows * self.bits / 8 + tile.columns * self.element_bytes)
+
+    def _step_cycles(self, tile: ProductTile) -> float:
+        """Return how long a step takes: to compute the operand, to multiply it, and what shared memory does."""
+        elements = tile.rows * self._step
+        multiplied = elements * tile.columns * self.element_bytes / MULTIPLIED_PER_CYCLE / SHARE
+        issued = _SCHEDULERS * WARP_SIZE * _ISSUED
+        computed = elements * (_INSTRUCTIONS + self.instructions) / issued
+        products = tile.rows // WARPGROUP_ROWS
+        moved = self._step_bytes(tile) + _PAIRS * elements * self.bits / 8
+        moved += products * self._step * tile.columns * self.element_bytes
+        longest = max(multiplied, computed)
+        work = longest + _IN_TURN[min(2, products)] * (multiplied + computed - longest)
+        return max(work, moved / _SHARED_BYTES_PER_CYCLE)
+
+    def kernel_seconds(self, tile: ProductTile, result_bytes: int, target: Device) -> float:
+        """Return how long a kernel takes for a product, with results of so many bytes an element."""
+        batch, m, n, k = self.sizes
+        down, along = -(-m // tile.rows), -(-n // tile.columns)
+        parts, at_once = batch * down * along * tile.split, tile.blocks_at_once(target)
+        clock = target.clock * SLOWED_CLOCK
+        waves = -(-parts // at_once)
+        others = batch * n * k * self.element_bytes
+        stages = max(1, min(_STAGES, int(target.shared_bytes_optin // self._step_bytes(tile))))
+        step = max(self._step_cycles(tile) / clock, target.memory_latency * _LOADED / stages)
+        steps = math.ceil(math.ceil(k / self._step) / tile.split)
+        moved = self.read + others + batch * m * n * result_bytes
+        memory = moved / (target.memory_bandwidth * SHARE_OF_MEMORY)
+        memory += ((along - 1) * self.read + (down - 1) * others) / _CACHE_BYTES_PER_SECOND
+        result = waves * tile.result_seconds(result_bytes, clock)
+        return target.launch_seconds + max(waves * steps * step, memory) + result
+
+    def store_seconds(self, target: Device) -> float:
+        """Return how long a kernel takes that computes the operand and stores it."""
+        moved = self.read + self.operand_bytes
+        return target.launch_seconds + moved / (target.memory_bandwidth * SHARE_OF_MEMORY)
 
 
 def is_fast(

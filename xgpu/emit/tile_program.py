@@ -11,27 +11,13 @@ from xgpu.hlo.source_location import unsupported
 from xgpu.indexing.access import integer
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.tiles.element_tiles import can_be_tiled, then
 from xgpu.structure import element_of, made, producer
 
 _CONSTANT = "stablehlo.constant"
 _IOTA = "stablehlo.iota"
 _Tile = tuple[ir.Value, IndexingMap]
 """The tile of a value that a map leads to."""
-
-
-def can_be_tiled(op: ir.Operation) -> bool:
-    """Whether a tile of the result of ``op`` is computed from tiles of its operands: each element of one of each."""
-    if op.name == _CONSTANT:
-        return splat_of(op) is not None
-    kind = access_kind(op)
-    if kind == "elementwise":
-        return not op.regions
-    return kind == "indexing" and not any(access.runtime for access in accesses(op))
-
-
-def is_plain(element: ir.Type) -> bool:
-    """Whether elements are floats or integers: what follows a product has code for these."""
-    return isinstance(element, ir.FloatType | ir.IntegerType)
 
 
 class TileProgram:
@@ -100,15 +86,6 @@ class TileProgram:
             attributes={name: attribute for name, attribute in op.attributes.items() if _is_kept(name)},
             loc=op.location,
         ).results[0]
-
-
-def then(tile: IndexingMap, access: IndexingMap) -> IndexingMap:
-    """Return the map of a tile followed by that of a read of the tile's array.
-
-    Indices that a tile has where its constraints hold are indices of the array, so there are no more constraints.
-    """
-    composed = tile.compose(access)
-    return replace(composed, constraints=tile.constraints).with_simple_results()
 
 
 def _with_own_bounds(map_: IndexingMap) -> IndexingMap:

@@ -102,10 +102,8 @@ def matrix_for_sums(op: ir.Operation, target: Device) -> int | None:
 def _is_faster(op: ir.Operation, made: Computed, number: int, target: Device) -> bool:
     """Whether sums are expected to be clearly faster than to store the operand ``number`` for a library."""
     product, matrix = Product(op), op.operands[number]
-    rows = product.n if number == 0 else product.m
-    executed = elements(matrix) * (made.instructions + _PER_PRODUCT * rows) / target.issue_rate
     bandwidth = target.memory_bandwidth * SHARE_OF_MEMORY
-    reduced = max(made.read / bandwidth, executed)
+    reduced = _sums_seconds(op, made, number, target)
     shape = product.batch, product.m, product.n, product.k
     result_bytes = max(1, dtype_of(op.results[0]).bits // 8)
     if product.batch == 1 and (narrow := _converted(matrix)) is not None:
@@ -114,6 +112,20 @@ def _is_faster(op: ir.Operation, made: Computed, number: int, target: Device) ->
         stored = (made.read + byte_size(matrix)) / bandwidth
         stored += library_product_seconds(shape, product.element_bytes, result_bytes, target)
     return stored - reduced >= max(_LEAST_LAUNCHES * target.launch_seconds, (_LEAST_GAIN - 1) * reduced)
+
+
+def sums_seconds(op: ir.Operation, number: int, target: Device) -> float:
+    """Return how long sums take of products by the operand of a number, which a kernel computes."""
+    made = computed(op.operands[number], op)
+    assert made is not None
+    return _sums_seconds(op, made, number, target)
+
+
+def _sums_seconds(op: ir.Operation, made: Computed, number: int, target: Device) -> float:
+    product = Product(op)
+    rows = product.n if number == 0 else product.m
+    executed = elements(op.operands[number]) * (made.instructions + _PER_PRODUCT * rows) / target.issue_rate
+    return max(made.read / (target.memory_bandwidth * SHARE_OF_MEMORY), executed)
 
 
 def _converted(matrix: ir.Value) -> int | None:

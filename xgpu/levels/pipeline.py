@@ -80,7 +80,7 @@ PREPARE: Pipeline = (
     ),
     ("reduce-vector-products", "after merging, which leaves fewer; before layouts are chosen for libraries"),
     (
-        "reduce-computed-products{{target={target}}}",
+        "reduce-computed-products{{target={target} products={products}}}",
         "after vectors, of which it makes as many sums as there are rows; before layouts are chosen for libraries",
     ),
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),

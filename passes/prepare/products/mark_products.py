@@ -16,8 +16,11 @@ from xgpu.dialects.attributes import (
     CANDIDATE,
     EXPECTED,
     JOINED,
+    LEFT,
     MEASURED,
     PRODUCT,
+    PROLOGUE,
+    RIGHT,
     SCHEDULE,
     int_attribute,
     schedule_attribute,
@@ -25,18 +28,21 @@ from xgpu.dialects.attributes import (
 from xgpu.emit.families.products.expected import Expectations, Expected, is_timed
 from xgpu.emit.families.products.meetings import are_fast, by_warp_groups, meetings
 from xgpu.emit.families.products.product import DOT, in_common, is_marked
+from xgpu.emit.families.products.prologue import computed_product, is_better_computed
+from xgpu.emit.families.products.schedule import device_problem
 from xgpu.emit.families.products.warp_schedule import warp_device_problem
 from xgpu.errors import InvalidInput
 from xgpu.fusion.fallback import fallback_reason
 from xgpu.fusion.product_choices import NOTHING, OPEN, ProductChoice, ProductChoices
 from xgpu.hlo.chlo import RAGGED
+from xgpu.indexing.tiles.product_maps import Product
 from xgpu.indexing.tiles.ragged_maps import product_of
 from xgpu.indexing.tiles.warp_tiles import units, warp_problem
 from xgpu.passes.framework.base import OperationRewrite, main_of, operations_of
 from xgpu.passes.prepare.products.leave_epilogues import epilogue_of, late_values
 from xgpu.structure import dtype_of
 
-_MARKS = (PRODUCT, JOINED, CANDIDATE, MEASURED, EXPECTED, SCHEDULE)
+_MARKS = (PRODUCT, PROLOGUE, JOINED, CANDIDATE, MEASURED, EXPECTED, SCHEDULE)
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,9 @@ class MarkProducts(OperationRewrite):
     ``choices`` they are those of which a kernel was measured to be the fastest, each with the schedule of that kernel;
     ``choices=open`` marks and numbers all, so that they can be measured. Products of one left operand that meet, such
     as those of a gated unit, are marked with a number that they share: one kernel computes them, and with
-    ``products=auto`` and ``products=kernels`` they are fast together or not. Needs: products in their final form.
+    ``products=auto`` and ``products=kernels`` they are fast together or not. An operand that is computed from an array
+    of bytes, such as weights that are dequantised, is marked where the kernel is to compute it on its way from memory.
+    Needs: products in their final form.
 
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xbf16>, tensor<64x256xbf16>) -> ...
@@ -91,6 +99,8 @@ class MarkProducts(OperationRewrite):
         blocks = planned_blocks(main_of(module).entry_block, self.WITH_CONDITIONS)
         all_ = [op for block in blocks for op in operations_of(block, frozenset((DOT,)))]
         found = [(op, instruction) for op in all_ if (instruction := self._instruction(op)) is not None]
+        for op, _ in found:
+            self._mark_computed(op)
         if self.choices == OPEN:
             for number, (op, instruction) in enumerate(found):
                 op.attributes[PRODUCT] = ir.StringAttr.get(instruction)
@@ -112,15 +122,30 @@ class MarkProducts(OperationRewrite):
         if self.products in ("auto", "library") or self.choices:
             return
         instruction = self._instruction(op)
-        if instruction is not None and self._is_fast(op, instruction):
+        if self._mark_computed(op):
+            op.attributes[PRODUCT] = ir.StringAttr.get(BY_WARP_GROUPS)
+        elif instruction is not None and self._is_fast(op, instruction):
             op.attributes[PRODUCT] = ir.StringAttr.get(instruction)
         elif self.products == "all" and fallback_reason(op) is not None:
             op.attributes[PRODUCT] = ir.StringAttr.get(instruction or BY_THREADS)
 
+    def _mark_computed(self, op: ir.Operation) -> bool:
+        """Mark an operand as computed by the product's kernel if that is better than to store it; return whether it is.
+
+        Compared are kernels of ours.
+        """
+        target = device(self.target)
+        product = computed_product(op) if device_problem(target) is None else None
+        if product is None or not is_better_computed(product, target):
+            return False
+        _mark_prologue(product)
+        return True
+
     def _join(self, block: ir.Block) -> None:
         """Mark products of a block that meet as joined; where nothing is chosen, if a kernel computes them all fast."""
         all_, target = operations_of(block, self.OPERATIONS), device(self.target)
-        found = [op for op in all_ if (is_marked(op, BY_WARP_GROUPS) if self.choices else by_warp_groups(op, target))]
+        apart = [op for op in all_ if PROLOGUE not in op.attributes]
+        found = [op for op in apart if (is_marked(op, BY_WARP_GROUPS) if self.choices else by_warp_groups(op, target))]
         numbers = Counter[Hashable]()
         for group in meetings(block, found):
             if self.choices or are_fast(group, target):
@@ -141,6 +166,11 @@ class MarkProducts(OperationRewrite):
             late_values(block),
             Counter[Hashable](),
         )
+        for op in found:
+            product = computed_product(op)
+            if product is not None and _mark_expected([op], expectations.of_computed(product, epilogue_of(op, late))):
+                _mark_prologue(product)
+        found = [op for op in found if PRODUCT not in op.attributes]
         for group in meetings(block, found):
             if _mark_expected(group, expectations.of(group)):
                 kind = in_common(group[0])
@@ -178,9 +208,17 @@ def _mark_expected(products: Sequence[ir.Operation], found: Expected) -> bool:
     return found.is_faster
 
 
+def _mark_prologue(product: Product) -> None:
+    """Say of a product which operand its kernel computes."""
+    assert product.prologue is not None
+    product.op.attributes[PROLOGUE] = ir.StringAttr.get((LEFT, RIGHT)[product.prologue.number])
+
+
 def _choose(op: ir.Operation, instruction: str, choice: ProductChoice) -> None:
     if choice.figures:
         op.attributes[MEASURED] = ir.StringAttr.get(choice.figures)
     if choice.schedule is not None:
         op.attributes[PRODUCT] = ir.StringAttr.get(instruction)
         op.attributes[SCHEDULE] = schedule_attribute(choice.schedule)
+    elif PROLOGUE in op.attributes:
+        del op.attributes[PROLOGUE]

@@ -1,18 +1,20 @@
 """The pass `reduce-computed-products`."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, DeviceName
-from xgpu.fusion.computed_matrices import matrix_for_sums
+from xgpu.emit.families.products.prologue import best_tile, computed_product
+from xgpu.emit.families.products.schedule import device_problem
+from xgpu.fusion.computed_matrices import matrix_for_sums, sums_seconds
 from xgpu.fusion.fallback import PRODUCT, fallback_reason
 from xgpu.fusion.loops.sums_of_products import array_of, sum_of_products
 from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.passes.framework.base import OperationRewrite
-from xgpu.structure import attributes_of, element_of, replace_op
+from xgpu.structure import attributes_of, dtype_of, element_of, replace_op
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class ReduceComputedProducts(OperationRewrite):
     Weights of 8 or 4 bits with scales are such a matrix. A library needs it in memory, where it is written and read
     with elements of 16 bits. A kernel of reductions reads the weights as they are, computes each element once and
     multiplies it by all rows, a sum for each. That is done where it is expected to be clearly faster; with more rows
-    the instructions take longer than memory.
+    the instructions take longer than memory, and a kernel of the product that computes the matrix on tiles does not.
     Needs: products with vectors reduced. Run it before layouts are chosen for libraries, and before reductions are
     ordered.
 
@@ -43,11 +45,24 @@ class ReduceComputedProducts(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((PRODUCT,))
     target: DeviceName = DEFAULT_DEVICE
     """The GPU that the estimates are for."""
+    products: Literal["auto", "library", "kernels", "all"] = "auto"
+    """What computes matrix products of which nothing is chosen."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a product if one of its operands has few rows, and a kernel computes the other."""
-        if fallback_reason(op) is not None and (number := matrix_for_sums(op, self.target.device)) is not None:
+        if fallback_reason(op) is None or (number := matrix_for_sums(op, self.target.device)) is None:
+            return
+        if self.products == "library" or not self._is_faster_by_tiles(op, number):
             replace_op(op, [_sums(op, number)])
+
+    def _is_faster_by_tiles(self, op: ir.Operation, number: int) -> bool:
+        """Whether a kernel of the product computes the operand on its way, and is expected to be faster than sums."""
+        target = self.target.device
+        product = computed_product(op) if device_problem(target) is None else None
+        if product is None or product.batch > 1:
+            return False
+        result_bytes = -(-dtype_of(op.results[0]).storage_bits // 8)
+        return best_tile(product, result_bytes, target)[0] < sums_seconds(op, number, target)
 
 
 def _sums(op: ir.Operation, number: int) -> ir.Value:

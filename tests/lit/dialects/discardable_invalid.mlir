@@ -254,6 +254,14 @@ func.func @product_joined_by_a_name(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
+func.func @product_with_a_prologue_of_a_number(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  // expected-error @+1 {{attribute 'xgpu.prologue': expected 'left' or 'right', got 1}}
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] {xgpu.prologue = 1 : i64} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
+
+// -----
+
 func.func @product_without_a_number(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   // expected-error @+1 {{attribute 'xgpu.candidate': expected a count of type i64, got -1 : i64}}
   %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] {xgpu.candidate = -1 : i64} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>

@@ -27,8 +27,9 @@ from xgpu.fusion.fallback import (
     is_cast_for,
 )
 from xgpu.fusion.grouping.block_facts import BlockFacts
-from xgpu.fusion.grouping.families import Kind
+from xgpu.fusion.grouping.families import KernelFamily, Kind
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping, Levels
+from xgpu.fusion.grouping.prologues import computed_operand, on_the_way
 from xgpu.fusion.grouping.reach import Reach
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import arrays_read
@@ -150,10 +151,13 @@ class _Grouper:
 
     def _compute(self, op: ir.Operation, kind: Kind | None) -> None:
         """Let kernels compute ``op`` from what it reads: a hero of ``kind``, or an operation that they recompute."""
-        for operand in op.operands:
+        for number, operand in enumerate(op.operands):
             if operand in self._open:
                 self._store_behind_bitcasts(operand, _read_elsewhere(op))
             if kind is not None and kind.family.reads_memory:
+                if number == computed_operand(op):
+                    self._compute_operand(operand, kind.family, op)
+                    continue
                 # A library would read a product's operand through the bitcast, too.
                 if op.name in CONTRACTIONS:
                     self._view(operand)
@@ -171,6 +175,15 @@ class _Grouper:
             for value in op.results:
                 group.forms[value] = Form.of_hero(value)
                 self._open[value] = group
+
+    def _compute_operand(self, value: ir.Value, family: KernelFamily, reader: ir.Operation) -> None:
+        """Store what a kernel of a family needs in memory to compute ``value``; who is computed of it comes later."""
+        made, read = on_the_way(value, family, self._is_in_memory)
+        for each in read:
+            self._store(each, Reason("{} computes an operand from it", (reader.name,)))
+        for op in sorted(made, key=lambda each: self._facts.order[each]):
+            level = max((self._known.level(operand) for operand in op.operands), default=0)
+            self._levels.update(dict.fromkeys(op.results, level))
 
     def _is_spread_number(self, op: ir.Operation, operand: ir.Value) -> bool:
         """Whether ``op`` broadcasts one number to a large array, such as a norm by which all gradients are divided."""

@@ -16,7 +16,8 @@ WARPGROUP_ROWS = WARPGROUP_SIZE // WARP_SIZE * _ROWS_OF_WARP
 class Holders:
     """Threads that together hold a tile of sums: teams of ``warps`` warps, and for each ``share`` products of its rows.
 
-    There are ``across`` teams for the same rows, each with ``columns`` of them.
+    There are ``across`` teams for the same rows, each with ``columns`` of them. Of the two rows that a thread has of a
+    product of its warp, one is eight after the other, or the next one if rows are ``paired``.
     """
 
     teams: int
@@ -24,6 +25,7 @@ class Holders:
     share: int
     across: int
     columns: int
+    paired: bool = False
 
     @property
     def size(self) -> int:
@@ -43,7 +45,7 @@ class Holders:
     @property
     def accumulators(self) -> IndexingMap:
         """(thread)[half, eighth, neighbour] -> row and column in a team's product, and the number in the vector."""
-        map_ = warpgroup_accumulators(self.columns)
+        map_ = warpgroup_accumulators(self.columns, self.paired)
         results = tuple(each.substitute([dim(0) % self.size]) for each in map_.results)
         return IndexingMap((Interval(0, self.threads - 1),), map_.symbols, results)
 
@@ -57,16 +59,34 @@ class Holders:
         return constant(0) if self.across == 1 else dim(0) // self.size % self.across * self.columns
 
 
-def warpgroup_accumulators(columns: int) -> IndexingMap:
+def warpgroup_accumulators(columns: int, paired: bool = False) -> IndexingMap:
     """Return (thread)[row's half, eighth of the columns, neighbour] -> (row, column, number in the thread's vector).
 
-    The matrix is 64 x ``columns``, the result of a product of a warp group; thread 0 is the group's first.
+    The matrix is 64 x ``columns``, the result of a product of a warp group; thread 0 is the group's first. Which row
+    of an operand is which of the product's is free: the halves of ``paired`` rows are neighbours.
     """
-    lane, warp = dim(0) % WARP_SIZE, dim(0) // WARP_SIZE
-    half, eighth, neighbour = symbol(0), symbol(1), symbol(2)
-    row = warp * _ROWS_OF_WARP + lane // 4 + half * 8
-    column = eighth * 8 + lane % 4 * 2 + neighbour
-    number = eighth * 4 + half * 2 + neighbour
+    eighth, neighbour = symbol(1), symbol(2)
+    column = eighth * 8 + dim(0) % WARP_SIZE % 4 * 2 + neighbour
+    number = eighth * 4 + symbol(0) * 2 + neighbour
     threads = Interval(0, WARPGROUP_SIZE - 1)
     symbols = (Interval(0, 1), Interval(0, columns // 8 - 1), Interval(0, 1))
-    return IndexingMap((threads,), symbols, (row, column, number))
+    return IndexingMap((threads,), symbols, (_row(symbol(0), paired), column, number))
+
+
+def warpgroup_left(contracted: int, paired: bool = False) -> IndexingMap:
+    """Return (thread)[sixteenth of the columns, eighth, row's half, neighbour] -> (row, column) of a left operand.
+
+    It is 64 x ``contracted`` elements of 16 bits, a multiple of 16: those of a sixteenth are the fragments of a
+    product of a warp group, in the order of the symbols. Rows are those of `warpgroup_accumulators`.
+    """
+    part, eighth, half, neighbour = (symbol(number) for number in range(4))
+    column = part * _ROWS_OF_WARP + eighth * 8 + dim(0) % WARP_SIZE % 4 * 2 + neighbour
+    symbols = (Interval(0, contracted // _ROWS_OF_WARP - 1), *[Interval(0, 1)] * 3)
+    return IndexingMap((Interval(0, WARPGROUP_SIZE - 1),), symbols, (_row(half, paired), column))
+
+
+def _row(half: AffineExpr, paired: bool) -> AffineExpr:
+    """Return the row of a thread's elements in a half of its rows."""
+    lane, warp = dim(0) % WARP_SIZE, dim(0) // WARP_SIZE
+    row = lane // 4 * 2 + half if paired else lane // 4 + half * 8
+    return warp * _ROWS_OF_WARP + row

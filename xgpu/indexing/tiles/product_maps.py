@@ -14,8 +14,10 @@ from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.indexing.tiles.element_tiles import then
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
-from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
+from xgpu.indexing.tiles.prologues import Prologue
+from xgpu.indexing.tiles.tensor_views import TensorView, map_of_bytes, tensor_view
 from xgpu.structure import dtype_of
 
 ROW_BYTES = 128
@@ -37,11 +39,13 @@ class TileSizes:
 class Product:
     """A `dot_general` as ``batch`` products of matrices, m x k by k x n.
 
-    If ``is_swapped``, the operands are exchanged: the m rows of the left one are columns of the result.
+    If ``is_swapped``, the operands are exchanged: the m rows of the left one are columns of the result. If it has a
+    ``prologue``, the left one is computed from what is in memory.
     """
 
     op: ir.Operation
     is_swapped: bool = False
+    prologue: Prologue | None = None
 
     @property
     def operands(self) -> list[ir.Value]:
@@ -142,14 +146,30 @@ class Product:
         return (*delinearize(dim(0), batch), *delinearize(first, left), *delinearize(second, right))
 
     def operand_view(self, number: int, tile: TileSizes) -> TensorView | str:
-        """Return how tiles of an operand are copied as boxes, or why they cannot be."""
-        shape = shape_of(self.operands[number])
-        return tensor_view(self.operand_map(number, tile), shape, self.element_bytes, ROW_BYTES)
+        """Return how tiles of an operand are copied as boxes, or why they cannot be.
+
+        Of one that is computed, they are tiles of the array that has an element for each of its own.
+        """
+        map_ = self.operand_map(number, tile)
+        if number == 0 and self.prologue is not None:
+            array, bits = shape_of(self.prologue.array), self.prologue.bits
+            return narrow_view(then(map_, self.prologue.access), array, bits)
+        return tensor_view(map_, shape_of(self.operands[number]), self.element_bytes, ROW_BYTES)
+
+    def has_paired_rows(self, tile: TileSizes) -> bool:
+        """Whether threads compute neighbouring rows of the left operand, as these lie in memory beside each other."""
+        view = self.operand_view(0, tile) if self.prologue is not None else None
+        return isinstance(view, TensorView) and view.inner == 0
+
+    @property
+    def left_bits(self) -> int:
+        """The bits of an element of the left operand in memory, or of what it is computed from."""
+        return self.dtype.bits if self.prologue is None else self.prologue.bits
 
     @property
     def step(self) -> int:
-        """The contracted elements of a row of a tile."""
-        return ROW_BYTES // self.element_bytes
+        """The contracted elements of a step: a row of the tile with the narrower elements."""
+        return step_of(self.left_bits, self.dtype.bits)
 
     def common_problem(self) -> str | None:
         """Return why no kernel computes it: its types and precision, or that there is nothing to multiply."""
@@ -163,13 +183,43 @@ class Product:
         """Return why warp groups do not multiply it, by these tiles or the smallest; None if they do."""
         if problem := self.common_problem():
             return problem
-        smallest = tile or TileSizes(WARPGROUP_ROWS, self.step, self.step)
+        if self.prologue is not None:
+            if self.prologue.number != self.is_swapped:
+                return f"expected the computed operand, {self.prologue.number}, to be multiplied from the left"
+            if self.k % self.step:
+                # What is computed of the zeros after the end of an array may be no number.
+                return f"expected a multiple of {self.step} contracted elements, of an operand that is computed"
+        smallest = tile or TileSizes(WARPGROUP_ROWS, ROW_BYTES // self.element_bytes, self.step)
         for number in range(2):
             if isinstance(view := self.operand_view(number, smallest), str):
                 return f"expected operands that can be copied as boxes, but of operand {number} {view}"
+            if number == 0 and self.prologue is not None:
+                continue
             if problem := order_problem(view, number, self.dtype):
                 return problem
         return None
+
+
+def step_of(left_bits: int, bits: int) -> int:
+    """Return the contracted elements of a step, of operands with so many bits: a row of the narrower ones.
+
+    Those of parts of a byte have as many as bytes have.
+    """
+    return 8 * ROW_BYTES // max(8, min(left_bits, bits))
+
+
+def narrow_row_bytes(map_: IndexingMap, bits: int) -> int:
+    """Return the bytes of a row of a box of a tile with elements of so many bits, which threads read and convert."""
+    return min(ROW_BYTES, *(each.size * bits // 8 for each in map_.symbols))
+
+
+def narrow_view(map_: IndexingMap, shape: Shape, bits: int) -> TensorView | str:
+    """Return how a tile of an array of such elements is copied as boxes, of bytes, or why it cannot be."""
+    row_bytes = narrow_row_bytes(map_, bits)
+    if bits >= 8:
+        return tensor_view(map_, shape, bits // 8, row_bytes)
+    bytes_ = map_of_bytes(map_, shape, 8 // bits)
+    return bytes_ if isinstance(bytes_, str) else tensor_view(bytes_, (math.prod(shape) * bits // 8,), 1, row_bytes)
 
 
 def order_problem(view: TensorView, number: int, dtype: DType) -> str | None:

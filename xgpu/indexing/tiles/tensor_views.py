@@ -18,6 +18,7 @@ STRIDE_BYTES = 16
 """Of what the distances between rows are multiples."""
 MAX_STRIDE_BYTES = 1 << 40
 """What they are below."""
+_PARTS = "parts of a byte are in it"
 _UNEVEN = "its elements are not equally far apart in memory"
 
 
@@ -93,8 +94,9 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
     simplifier = Simplifier(map_.dims, map_.symbols)
     position = simplifier.simplify(linearize(map_.results, shape))
     strides = dict(position.terms)
-    if position.constant or any(not isinstance(atom, Symbol) and _has_symbols(atom) for atom in strides):
+    if position.constant < 0 or any(not isinstance(atom, Symbol) and _has_symbols(atom) for atom in strides):
         return _UNEVEN
+    position, offset = position - position.constant, position.constant
     bounds = _bounds(map_)
     single = {number for number, (_, length) in (bounds or {}).items() if length == 1 and Symbol(number) not in strides}
     if any(strides.get(Symbol(i), 0) <= 0 for i in {0, 1} - single):
@@ -114,9 +116,47 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
             break
     if dimensions is None:
         return _UNEVEN
+    if offset:
+        # Tiles of a part of an array begin with the second of two.
+        dimensions.append(_Dimension(2, offset, constant(1), None))
     dimensions.sort(key=lambda each: -each.stride)
     view = TensorView(tuple(dimensions), tuple(each.size for each in map_.symbols), row_bytes // size)
     return _problem(view, size) or view
+
+
+def map_of_bytes(map_: IndexingMap, shape: Sequence[int], elements: int) -> IndexingMap | str:
+    """Return the map of a tile's bytes, each of so many ``elements`` beside each other, to those of an array in memory.
+
+    ``map_`` is that of the elements to the indices of the array, which has ``shape``. The tile's contiguous dimension
+    has as many bytes less. Returns why there is none if a byte is in the tile or in the array in part.
+    """
+    simplifier = Simplifier(map_.dims, map_.symbols)
+    position = simplifier.simplify(linearize(map_.results, shape))
+    along = next((number for number in range(2) if dict(position.terms).get(Symbol(number)) == 1), None)
+    if along is None:
+        return "no dimension of it is contiguous in memory"
+    whole = {along: symbol(along) * elements}
+    place = _divided(position.substitute(None, whole), elements)
+    bounds = []
+    for expression, bound in map_.constraints:
+        if along in expression.variables()[1]:
+            part = _divided(expression.substitute(None, whole), elements)
+            if part is None or bound.lower or (bound.upper + 1) % elements:
+                return _PARTS
+            bounds.append((part, Interval(0, (bound.upper + 1) // elements - 1)))
+        else:
+            bounds.append((expression, bound))
+    symbols = [each.size // elements if number == along else each.size for number, each in enumerate(map_.symbols)]
+    if place is None or map_.symbols[along].size % elements:
+        return _PARTS
+    return IndexingMap(map_.dims, tuple(Interval(0, size - 1) for size in symbols), (place,), tuple(bounds))
+
+
+def _divided(expression: AffineExpr, divisor: int) -> AffineExpr | None:
+    """Return an expression divided by a number of which all its terms are multiples; None if they are not."""
+    if any(count % divisor for _, count in expression.terms) or expression.constant % divisor:
+        return None
+    return linear({atom: count // divisor for atom, count in expression.terms}, expression.constant // divisor)
 
 
 def _cut_off(map_: IndexingMap) -> IndexingMap:

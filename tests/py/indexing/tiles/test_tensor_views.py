@@ -6,7 +6,7 @@ import pytest
 
 from xgpu.indexing.affine import constant, linearize
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.tiles.tensor_views import TensorView, flat_map, has_pairs, tensor_view
+from xgpu.indexing.tiles.tensor_views import TensorView, flat_map, has_pairs, map_of_bytes, tensor_view
 
 ROWS = 32
 """Bytes of a row of a box, here of 4 elements of 8 bytes."""
@@ -60,8 +60,13 @@ def positions(view: TensorView, point: tuple[int, ...]) -> dict[tuple[int, ...],
             "s1 in [0, 1], s1 + d1 floordiv 2 * 2 in [0, 2]",
             (3, 3, 2, 4),
         ),
+        (
+            "(d0, d1)[s0, s1] -> (1, d0 * 8 + s0 + 2, d1 * 4 + s1), d0 in [0, 1], d1 in [0, 2], s0 in [0, 7], "
+            "s1 in [0, 3]",
+            (3, 18, 12),
+        ),
     ],
-    ids=["whole", "bounds", "batch", "one", "reshaped", "trivial", "remainder"],
+    ids=["whole", "bounds", "batch", "one", "reshaped", "trivial", "remainder", "part"],
 )
 def test_boxes_are_tiles(text: str, shape: tuple[int, ...]) -> None:
     map_ = IndexingMap.parse(text)
@@ -91,7 +96,8 @@ _PLACE = f"(d0, d1)[s0, s1] -> (d0 * 8 + s0, d1 * 4 + s1), {_RANGES}"
         (f"{_PLACE}, d0 * 8 + s0 in [0, -1]", "elements of it are left out that boxes have"),
         (f"{_PLACE}, d0 * 4 + s0 in [0, 9]", "its elements are not equally far apart in memory"),
         (f"{_PLACE}, d0 * 8 + d1 + s0 in [0, 9]", "its elements are not equally far apart in memory"),
-        (f"(d0, d1)[s0, s1] -> (d0 * 8 + s0 + 1, d1 * 4 + s1), {_RANGES}", "not equally far apart"),
+        (f"(d0, d1)[s0, s1] -> (d0 * 8 + s0 - 1, d1 * 4 + s1), {_RANGES}", "not equally far apart"),
+        (f"(d0, d1)[s0, s1] -> (d0 * 8 + s0, d1 * 4 + s1 + 1), {_RANGES}", "no dimension of it is contiguous"),
         (f"(d0, d1)[s0, s1] -> (d0 * 8 + s0, d1 * 2 + s1 floordiv 2), {_RANGES}", "not equally far apart"),
         (f"(d0, d1)[s0, s1] -> (d0 * 8 + s0, d1 * 4), {_RANGES}", "an element of the array is in it several times"),
         (f"(d0, d1)[s0, s1] -> (d0 * -8 + s0, d1 * 4 + s1), {_RANGES}", "no dimension of it is contiguous in memory"),
@@ -161,3 +167,47 @@ _OF_BLOCKS = "(d0)[s0, s1] -> (s0, d0 * 8 + s1), d0 in [0, 1], s0 in [0, 3], s1 
 def test_pairs_are_even_in_memory(text: str, shape: tuple[int, ...], expected: bool) -> None:
     map_ = IndexingMap.parse(text)
     assert has_pairs(flat_map(map_, shape), 1) == expected
+
+
+_BYTES = [
+    (
+        "(d0, d1)[s0, s1] -> (d0 * 8 + s0 + 3, d1 * 4 + s1), d0 in [0, 1], d1 in [0, 2], s0 in [0, 7], s1 in [0, 3], "
+        "d1 * 4 + s1 in [0, 9]",
+        1,
+    ),
+    (
+        "(d0, d1)[s0, s1] -> (d0 * 8 + s1 + 3, d1 * 4 + s0), d0 in [0, 1], d1 in [0, 2], s0 in [0, 3], s1 in [0, 7], "
+        "d1 * 4 + s0 in [0, 9], d0 * 8 + s1 in [0, 12]",
+        0,
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "along"), _BYTES, ids=["columns", "rows"])
+def test_a_map_of_bytes_is_that_of_their_elements(text: str, along: int) -> None:
+    """The first element of each byte of a tile is where the byte is, and in bounds if the byte is."""
+    map_, shape = IndexingMap.parse(text), (19, 10)
+    bytes_ = map_of_bytes(map_, shape, 2)
+    assert isinstance(bytes_, IndexingMap)
+    for point in itertools.product(range(2), range(3)):
+        for index in itertools.product(*(range(each.size) for each in bytes_.symbols)):
+            first = list(index)
+            first[along] *= 2
+            at = map_.evaluate(point, first)
+            expected = None if at is None else (linearize([constant(i) for i in at], shape).constant // 2,)
+            assert bytes_.evaluate(point, index) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("()[s0, s1] -> (s0, s1), s0 in [0, 3], s1 in [0, 2]", "parts of a byte"),
+        ("()[s0, s1] -> (s0, s1 + 1), s0 in [0, 3], s1 in [0, 3]", "parts of a byte"),
+        ("()[s0, s1] -> (s0, s1), s0 in [0, 3], s1 in [0, 7], s1 in [0, 4]", "parts of a byte"),
+        ("()[s0, s1] -> (s0, s1 * 2), s0 in [0, 3], s1 in [0, 3]", "contiguous in memory"),
+    ],
+    ids=str,
+)
+def test_bytes_that_are_in_a_tile_in_part(text: str, problem: str) -> None:
+    found = map_of_bytes(IndexingMap.parse(text), (4, 8), 2)
+    assert isinstance(found, str) and problem in found

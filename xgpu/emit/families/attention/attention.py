@@ -42,11 +42,12 @@ from xgpu.emit.families.attention.writing import (
 )
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, assign, entry_function
-from xgpu.emit.tile_program import TileProgram, then
+from xgpu.emit.tile_program import TileProgram
 from xgpu.fusion.grouping.families import Heroes
 from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, shape_of, splat, splat_like, tensor
 from xgpu.hlo.tensor_cores import as_tf32
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.tiles.element_tiles import then
 from xgpu.reasons import Reason
 from xgpu.structure import element_of, producer
 

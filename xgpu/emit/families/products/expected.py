@@ -7,16 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from xgpu import ir
-from xgpu.costs.library_products import library_product_seconds
+from xgpu.costs.library_products import library_computed_seconds, library_product_seconds
 from xgpu.costs.products import HANDED_SECONDS_PER_BYTE, SHARE_OF_MEMORY, ProductTile, pays_joined, timed_tiles
 from xgpu.costs.values import byte_size, elements
 from xgpu.device import Device
 from xgpu.emit.families.products.absorbed import Absorbed, absorbed, copied_operand
 from xgpu.emit.families.products.facts import is_short
+from xgpu.emit.families.products.prologue import best_tile, computing
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.product_operands import TRANSPOSE
+from xgpu.fusion.widened_operands import widening
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.tiles.product_maps import TileSizes
+from xgpu.indexing.tiles.product_maps import Product, TileSizes
 from xgpu.indexing.tiles.ragged_maps import product_of
 from xgpu.reasons import Reason
 from xgpu.structure import dtype_of
@@ -97,6 +99,26 @@ class Expectations:
         if found.is_faster and self._are_final:
             found = _expected(products, rest, left, self._target, lambda tile: _fits(products, tile))
         return found
+
+    def of_computed(self, product: Product, left: Sequence[ir.Operation] = ()) -> Expected:
+        """Return what a product takes whose operand its kernel computes; a library gets one that is stored.
+
+        Where XLA computes it as it multiplies, the library is that. What is stored more by kernels, if several arrays
+        follow, is little beside the operand: then the product alone is compared.
+        """
+        if product.batch > 1:
+            return Expected(reason=_BATCHES)
+        rest = absorbed([product.op], self._order)
+        if isinstance(rest, Reason):
+            rest = _nothing_after(product.op)
+        stored = -(-dtype_of(rest.result).storage_bits // 8)
+        kernel, _ = best_tile(product, stored, self._target)
+        assert product.prologue is not None
+        is_fused = bool(widening(product.op.operands[product.prologue.number]))
+        product_bytes = -(-dtype_of(product.op.results[0]).storage_bits // 8)
+        library = library_computed_seconds(computing(product), product_bytes, is_fused, self._target)
+        library += _kernel_seconds([product.op], rest, left, self._target)
+        return Expected(kernel + _rest_seconds(rest, self._target), library)
 
     def _problem(self, op: ir.Operation) -> Reason | None:
         """Return why no time is known of a product, but for what takes longer to find; None if it is."""

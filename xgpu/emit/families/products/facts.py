@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.dialects.block.matrices import ELEMENT_BITS, multiplied_as
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.base import Fusion
+from xgpu.emit.families.products.prologue import marked_product
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.tiles.product_maps import ROW_BYTES, Product, TileSizes
-from xgpu.indexing.tiles.ragged_maps import product_of
+from xgpu.indexing.tiles.product_maps import ROW_BYTES, Product, TileSizes, step_of
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.structure import dtype_of
 
@@ -22,6 +23,40 @@ _NARROW_BITS = 16
 
 
 @dataclass(frozen=True)
+class Operands:
+    """The operands of a kernel's products, as its memory and its steps depend on them.
+
+    There are ``rights`` right ones, whose tiles are multiplied as one; elements are multiplied as ``element``. If the
+    left one is computed, its elements have ``narrow_bits`` in memory. Rows may be in ``groups``.
+    """
+
+    element: str
+    rights: int = 1
+    groups: int = 0
+    narrow_bits: int | None = None
+
+    @property
+    def bits(self) -> int:
+        """The bits of an element of a right operand."""
+        return ELEMENT_BITS[multiplied_as(self.element)]
+
+    @property
+    def left_bits(self) -> int:
+        """The bits of an element of the left one in memory."""
+        return self.bits if self.narrow_bits is None else self.narrow_bits
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether the left one is computed from what is in memory."""
+        return self.narrow_bits is not None
+
+    @property
+    def step(self) -> int:
+        """The elements that a step contracts: a row of the tile with the narrower elements."""
+        return step_of(self.left_bits, self.bits)
+
+
+@dataclass(frozen=True)
 class Products:
     """A fusion around a product, or around several of one left operand, whose right ones are alike."""
 
@@ -30,7 +65,7 @@ class Products:
     @cached_property
     def product(self) -> Product:
         """The product, of several the first."""
-        return product_of(self.fusion.heroes[0])
+        return marked_product(self.fusion.heroes[0])
 
     @property
     def rights(self) -> int:
@@ -53,14 +88,23 @@ class Products:
 
         Else it pays that threads have neighbours of a row before they compute what follows.
         """
-        heroes = set(self.fusion.heroes)
-        operations = [op.operation for op in self.fusion.body.operations if op.operation not in heroes]
+        before = set(self.fusion.heroes)
+        if (prologue := self.product.prologue) is not None:
+            before |= set(prologue.operations)
+        operations = [op.operation for op in self.fusion.body.operations if op.operation not in before]
         known = [OPERATIONS[op.name].instructions for op in operations if op.name in OPERATIONS]
         return is_short(known, self.fusion.results)
 
     def staging_problem(self, tile: TileSizes) -> str | None:
         """Return why a result cannot be copied as boxes, None if each can."""
         return next((view for view in self.result_views(tile) if isinstance(view, str)), None)
+
+    @property
+    def operands(self) -> Operands:
+        """The operands, as a kernel has them."""
+        prologue = self.product.prologue
+        narrow = None if prologue is None else prologue.bits
+        return Operands(self.product.dtype.mlir, self.rights, self.product.groups, narrow)
 
     @property
     def element_bytes(self) -> tuple[int, int]:

@@ -17,10 +17,11 @@ from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.families.products.facts import Products
+from xgpu.emit.families.products.prologue import marked_product, tiled
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, assign, entry_function
-from xgpu.emit.tile_program import TileProgram, can_be_tiled, is_plain
+from xgpu.emit.tile_program import TileProgram
 from xgpu.fusion.grouping.families import Heroes
 from xgpu.hlo.chlo import RAGGED, RAGGED_DIMENSIONS
 from xgpu.hlo.stablehlo_builder import convert, splat
@@ -31,8 +32,9 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.dot_dimensions import DIMENSIONS
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.indexing.tiles.element_tiles import can_be_tiled, is_plain
 from xgpu.indexing.tiles.product_maps import Product
-from xgpu.indexing.tiles.ragged_maps import RaggedProduct, product_of
+from xgpu.indexing.tiles.ragged_maps import RaggedProduct
 from xgpu.indexing.tiles.tile_order import tile_order
 from xgpu.reasons import Reason
 from xgpu.structure import element_of
@@ -76,7 +78,8 @@ class ProductEmitter:
 
     def _elements(self) -> tuple[AffineExpr, AffineExpr, tuple[Interval, ...], list[Constraint]]:
         """Return row and column, in the tile, of a thread's elements of product ``s1``; ``s2`` and more number them."""
-        holders, panels = self.schedule.holders, self.schedule.panels
+        paired = self.product.has_paired_rows(self.schedule.sizes)
+        holders, panels = replace(self.schedule.holders, paired=paired), self.schedule.panels
         if panels.split == 1:
             own = holders.accumulators
             row, column, _ = (each.substitute(None, [symbol(2 + i) for i in range(3)]) for each in own.results)
@@ -165,7 +168,7 @@ def is_marked(op: ir.Operation, *instructions: str) -> bool:
 
 def _key(op: ir.Operation) -> Hashable | None:
     """Return what products of one kernel have in common; the product itself if it has a kernel alone."""
-    if op.name not in (DOT, RAGGED) or product_of(op).problem() is not None:
+    if op.name not in (DOT, RAGGED) or tiled(marked_product(op)).problem() is not None:
         return None
     return (in_common(op), op.attributes[JOINED]) if JOINED in op.attributes else op
 

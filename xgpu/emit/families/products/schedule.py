@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Self
 
-from xgpu.costs.products import SPLITS, TILE_COLUMNS, TILES, ProductTile, product_seconds
+from xgpu.costs.products import COMPUTED_TILES, SPLITS, TILE_COLUMNS, TILES, ProductTile, product_seconds
 from xgpu.device import Device
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
 from xgpu.dialects.block.matrices import multiplied_as, warpgroup_columns
-from xgpu.dtypes import DType
-from xgpu.emit.families.products.facts import Products
+from xgpu.emit.families.products.facts import Operands, Products
+from xgpu.emit.families.products.prologue import computing, tiled
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, Holders
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, TileSizes
@@ -56,8 +56,9 @@ class ProductSchedule(Schedule):
     @classmethod
     def of(cls, facts: Products) -> Self:
         """Tiles that take the least time; as many stages as there is room for."""
-        found = next(cls._fitting(facts, TILES), None)
-        return found or cls._with_tile(facts, TILES[0])
+        tiles = tiles_of(facts)
+        found = next(cls._fitting(facts, tiles), None)
+        return found or cls._with_tile(facts, tiles[0])
 
     @classmethod
     def beside(cls, given: Mapping[str, int], facts: Products) -> Self:
@@ -68,7 +69,7 @@ class ProductSchedule(Schedule):
             return best
         named = {"tile_m": "rows", "tile_n": "columns", "split": "split", "swapped": "is_swapped"}
         fixed = {name: wanted[number] for number, name in named.items() if number in wanted}
-        tiles = dict.fromkeys(replace(each, **fixed) for each in TILES)
+        tiles = dict.fromkeys(replace(each, **fixed) for each in tiles_of(facts))
         others = wanted.get("staged"), wanted.get("cluster", 1)
         several = (cls._with_tile(facts, each, *others) for each in cls._timed(facts, tiles))
         return next((each for each in several if replace(each, **wanted).fits(facts)), best)
@@ -79,6 +80,8 @@ class ProductSchedule(Schedule):
 
         And the best of the tiles that are split, or swapped, otherwise.
         """
+        if facts.product.prologue is not None:
+            return list(islice(cls._fitting(facts, tiles_of(facts)), _MEASURED_TILES + _MEASURED_KINDS))
         large = tuple(ProductTile(_LARGE_ROWS, columns) for columns in TILE_COLUMNS)
         fitting = list(islice(cls._fitting(facts, (*TILES, *large)), _MEASURED_TILES))
         best = cls.of(facts)
@@ -100,14 +103,8 @@ class ProductSchedule(Schedule):
     @classmethod
     def _timed(cls, facts: Products, tiles: Iterable[ProductTile]) -> list[ProductTile]:
         """Return the tiles in the order of their times."""
-        sizes, bytes_ = facts.product.sizes, facts.element_bytes
-
-        def seconds(tile: ProductTile) -> float:
-            known = replace(tile, rights=facts.rights, has_groups=facts.product.has_groups)
-            return product_seconds(known, sizes, bytes_, facts.fusion.device)
-
         plain = [each for each in tiles if not facts.product.has_groups or each.is_plain]
-        return sorted(plain, key=seconds)
+        return sorted(plain, key=lambda each: _seconds(facts, each))
 
     @classmethod
     def _with_tile(cls, facts: Products, tile: ProductTile, staged: bool | None = None, cluster: int = 1) -> Self:
@@ -133,7 +130,7 @@ class ProductSchedule(Schedule):
         )
         several = (replace(one, stages=stages) for stages in range(_MOST_STAGES, 1, -1))
         room, results = device.shared_bytes_optin, facts.result_bytes
-        given = results, facts.rights, product.groups
+        given = results, facts.operands
         return next((each for each in several if each.shared_bytes(*given) <= room), one)
 
     @property
@@ -143,8 +140,7 @@ class ProductSchedule(Schedule):
 
     def seconds(self, facts: Products) -> float:
         """Return how long the kernel takes, about."""
-        tile = replace(self.tile, rights=facts.rights, has_groups=facts.product.has_groups)
-        return product_seconds(tile, facts.product.sizes, facts.element_bytes, facts.fusion.device, self.blocks)
+        return _seconds(facts, self.tile, self.blocks)
 
     def group_bytes(self, result_bytes: Sequence[int], rights: int) -> int:
         """The shared memory by which a warp group hands on 64 rows: any of the results, or all sums by panels.
@@ -156,15 +152,17 @@ class ProductSchedule(Schedule):
         panels = self.panels
         return rights * panels.bytes * (len(panels.parts) * self.holders.share if self.split > 1 else 1)
 
-    def shared_bytes(self, result_bytes: Sequence[int], rights: int, groups: int = 0) -> int:
+    def shared_bytes(self, result_bytes: Sequence[int], operands: Operands) -> int:
         """The shared memory of a block: tiles, results with elements of so many bytes, tensor maps and mbarriers.
 
-        And where ``groups`` of rows begin. Parts of sums are where the tiles were.
+        And where groups of rows begin. Parts of sums are where the tiles were.
         """
-        tiles = self.stages * (self.tile_m + rights * self.tile_n) * ROW_BYTES
+        rights = operands.rights
+        bits = self.tile_m * operands.left_bits + rights * self.tile_n * operands.bits
+        tiles = self.stages * bits * self.tile_k // 8
         results = self.groups * self.group_bytes(result_bytes, rights)
         maps = (1 + rights + (len(result_bytes) if self.staged else 0)) * TENSOR_MAP_BYTES
-        others = maps + self.stages * _BARRIER_BYTES + table_bytes(groups)
+        others = maps + self.stages * _BARRIER_BYTES + table_bytes(operands.groups)
         return (max(tiles, results) if self.split > 1 else tiles + results) + others
 
     @property
@@ -176,6 +174,11 @@ class ProductSchedule(Schedule):
     def threads(self) -> int:
         """The threads of a block: the warp groups that multiply, and one that copies."""
         return (self.groups + 1) * WARPGROUP_SIZE
+
+    @property
+    def _fragment_words(self) -> int:
+        """The words of a left operand that a thread holds of a step, with elements of 16 bits."""
+        return self.tile_m * self.tile_k // (2 * self.groups * WARPGROUP_SIZE)
 
     @property
     def holders(self) -> Holders:
@@ -195,10 +198,13 @@ class ProductSchedule(Schedule):
     def problems(self, facts: Products) -> Iterator[str]:
         """The tiles are ones that warp groups multiply, and fit the memory of a block; operands are copied as boxes."""
         product, sizes = facts.swapped if self.swapped else facts.product, self.sizes
+        if product.prologue is not None and product.prologue.number != self.swapped:
+            wanted = str(not self.swapped).lower()
+            yield self.wrong("swapped", f"{wanted}, so that the operand that is computed is the left one")
+            return
         grid = product.grid(self.tile_m, self.tile_n)
         steps, target = -(-product.k // self.tile_k), facts.fusion.device
-        operands = facts.rights, product.groups
-        yield from self.kernel_problems(product.dtype, grid, steps, facts.result_bytes, target, *operands)
+        yield from self.kernel_problems(facts.operands, grid, steps, facts.result_bytes, target)
         if facts.product.has_groups:
             yield from self.group_problems()
         if problem := product.problem(sizes):
@@ -207,37 +213,34 @@ class ProductSchedule(Schedule):
             yield self.wrong("staged", f"results that can be copied as boxes, but {problem}")
 
     def kernel_problems(
-        self,
-        dtype: DType,
-        grid: Sequence[int],
-        steps: int,
-        result_bytes: Sequence[int],
-        target: Device,
-        rights: int,
-        groups: int = 0,
+        self, operands: Operands, grid: Sequence[int], steps: int, result_bytes: Sequence[int], target: Device
     ) -> Iterator[str]:
-        """Yield why no kernel of such operands and results, a grid of tiles, and so many steps has these numbers.
-
-        ``rights`` is the number of right operands, whose tiles are multiplied as one, ``groups`` that of rows.
-        """
+        """Yield why no kernel of such operands and results, a grid of tiles, and so many steps has these numbers."""
         if missing := device_problem(target):
             yield missing
-        if rights * self.tile_n not in warpgroup_columns(multiplied_as(dtype.mlir)):
+        rights = operands.rights
+        if rights * self.tile_n not in warpgroup_columns(multiplied_as(operands.element)):
             of_each = f", with those of {rights} operands together" if rights > 1 else ""
             yield self.wrong("tile_n", f"a number of columns that the instruction has{of_each}")
-        if self.tile_k * dtype.bits != 8 * ROW_BYTES:
-            yield self.wrong("tile_k", f"{8 * ROW_BYTES // dtype.bits}, rows of {ROW_BYTES} bytes")
+        if self.tile_k != operands.step:
+            yield self.wrong("tile_k", f"{operands.step}, rows of {ROW_BYTES} bytes")
         if self.tile_m % (self.groups * WARPGROUP_ROWS):
             yield self.wrong("groups", f"each to have a multiple of {WARPGROUP_ROWS} rows")
         sums = self.tile_m * rights * self.tile_n // (self.groups * WARPGROUP_SIZE)
-        if sums > _MOST_SUMS:
-            yield self.wrong("groups", f"so many that a thread has at most {_MOST_SUMS} sums, not {sums}")
-        used, most = self.shared_bytes(result_bytes, rights, groups), target.shared_bytes_optin
+        held = sums + (self._fragment_words if operands.is_computed else 0)
+        if held > _MOST_SUMS:
+            what = "sums and words of operands" if operands.is_computed else "sums"
+            yield self.wrong("groups", f"so many that a thread has at most {_MOST_SUMS} {what}, not {held}")
+        used, most = self.shared_bytes(result_bytes, operands), target.shared_bytes_optin
         if used > most:
             yield self.wrong("stages", f"so few that {most} bytes of shared memory suffice, not {used}")
         if rights > 1 and (self.split > 1 or self.swapped):
             name = "split" if self.split > 1 else "swapped"
             yield self.wrong(name, f"{'1' if self.split > 1 else 'false'}, of products with {rights} right operands")
+        if operands.is_computed and self.cluster > 1:
+            yield self.wrong("cluster", "1, of a product with an operand that is computed")
+        if operands.is_computed and self.groups > _MOST_GROUPS:
+            yield self.wrong("groups", f"at most {_MOST_GROUPS}, each of whose warps has a barrier of its own")
         yield from self._split_problems(math.prod(grid), steps)
         down = grid[1]
         if down % self.cluster or self.blocks % self.cluster:
@@ -264,6 +267,23 @@ class ProductSchedule(Schedule):
             yield self.wrong("cluster", "1 where a tile is split, whose blocks are a cluster")
         if self.blocks != tiles * self.split:
             yield self.wrong("blocks", f"{tiles * self.split}, one for each of {self.split} parts of {tiles} tiles")
+
+
+def tiles_of(facts: Products) -> Sequence[ProductTile]:
+    """Return the tiles that blocks compute if nobody says otherwise: the computed operand's rows are theirs."""
+    prologue = facts.product.prologue
+    if prologue is None:
+        return TILES
+    return [replace(each, is_swapped=bool(prologue.number)) for each in COMPUTED_TILES]
+
+
+def _seconds(facts: Products, tile: ProductTile, blocks: int | None = None) -> float:
+    """Return how long a product takes in a tile, computed by so many blocks, about."""
+    product, device = facts.product, facts.fusion.device
+    if product.prologue is not None:
+        return computing(tiled(product)).kernel_seconds(tile, max(facts.result_bytes), device)
+    known = replace(tile, rights=facts.rights, has_groups=product.has_groups)
+    return product_seconds(known, product.sizes, facts.element_bytes, device, blocks)
 
 
 def device_problem(target: Device) -> str | None:

@@ -1,7 +1,15 @@
-// RUN: xgpu-opt %s -p reduce-computed-products --split-input-file | FileCheck %s
+// RUN: xgpu-opt %s -p 'reduce-computed-products{products=library}' --split-input-file | FileCheck %s
+// RUN: xgpu-opt %s -p 'reduce-computed-products{target=sm_90}' --split-input-file | FileCheck %s
+// RUN: xgpu-opt %s -p reduce-computed-products --split-input-file | FileCheck %s --check-prefix=TILES
 
-// Weights with scales for groups of 128 are read once, for a sum for each row.
+// Weights with scales for groups of 128 are read once, for a sum for each row. Kernels of products that dequantise them
+// on tiles are expected to be faster, where there are such: not of f32.
 
+// TILES-LABEL: func.func @main(%arg0: tensor<2x4096xbf16>
+// TILES-NOT:     stablehlo.reduce(
+// TILES:         return
+// TILES-LABEL: func.func @main(%arg0: tensor<8192x4096xi8>
+// TILES-COUNT-3: stablehlo.reduce(
 // CHECK-LABEL: func.func @main(%arg0: tensor<2x4096xbf16>
 // CHECK:         stablehlo.multiply {{.*}} : tensor<32x128x8192xbf16>
 // CHECK:         stablehlo.slice %arg0 [0:1, 0:4096]
