@@ -6,6 +6,7 @@ compare, and a new object each time; a number is neither, and a table by numbers
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from xgpu import ir
 from xgpu.structure import captured
@@ -41,8 +42,11 @@ class NumberedBlock:
         """Return the number of elements of an array."""
         found = self._elements[value]
         if found is None:
-            found = self._elements[value] = math.prod(ir.RankedTensorType(self.values[value].type).shape)
+            found = self._elements[value] = math.prod(self._type(value).shape)
         return found
+
+    def _type(self, value: Number) -> Any:
+        return self.values[value].type
 
     def _numbered(self, values: Iterable[ir.Value]) -> tuple[Number, ...]:
         numbers = self.numbers

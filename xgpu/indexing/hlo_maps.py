@@ -89,14 +89,24 @@ def _nothing(op: ir.Operation) -> tuple[Access, ...]:
 
 def _elementwise(op: ir.Operation) -> tuple[Access, ...]:
     """Every operand at the result's index; a scalar operand, which clamp and select may have, for all of them."""
-    shape = shape_of(op.results[0])
+    result = op.results[0]
+    type_, shape = result.type, shape_of(result)
     found = []
     for index, operand in enumerate(op.operands):
-        operand_shape = shape_of(operand)
-        if operand_shape not in (shape, ()):
+        # Types are compared in less time than shapes are made.
+        if operand.type == type_ or (operand_shape := shape_of(operand)) == shape:
+            found.append(_own_element(index, shape))
+        elif operand_shape == ():
+            found.append(Access(index, scalar_map(shape)))
+        else:
             raise unsupported(op, f"operand {index} has shape {list(operand_shape)}, not that of the result")
-        found.append(Access(index, identity_map(shape) if operand_shape == shape else scalar_map(shape)))
     return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def _own_element(operand: int, shape: Shape) -> Access:
+    """Return the access of an operand at the result's index."""
+    return Access(operand, identity_map(shape))
 
 
 def _bitcast_convert(op: ir.Operation) -> tuple[Access, ...]:
