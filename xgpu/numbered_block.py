@@ -36,17 +36,23 @@ class NumberedBlock:
         self.reads = [tuple(dict.fromkeys(operands + inside)) for operands, inside in both]
         self.values = list(self.numbers)
         self.makers += [None] * (len(self.values) - len(self.makers))
+        self._shapes: list[tuple[int, ...] | None] = [None] * len(self.values)
         self._elements: list[int | None] = [None] * len(self.values)
+
+    def shape(self, value: Number) -> tuple[int, ...]:
+        """Return the shape of an array."""
+        found = self._shapes[value]
+        if found is None:
+            type_: Any = self.values[value].type
+            found = self._shapes[value] = tuple(type_.shape)
+        return found
 
     def elements(self, value: Number) -> int:
         """Return the number of elements of an array."""
         found = self._elements[value]
         if found is None:
-            found = self._elements[value] = math.prod(self._type(value).shape)
+            found = self._elements[value] = math.prod(self.shape(value))
         return found
-
-    def _type(self, value: Number) -> Any:
-        return self.values[value].type
 
     def _numbered(self, values: Iterable[ir.Value]) -> tuple[Number, ...]:
         numbers = self.numbers

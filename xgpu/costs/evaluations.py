@@ -40,6 +40,8 @@ ONLY: Members = 1
 """The kernel of a kind that has no other."""
 _ALL: Members = -1
 """All kernels of a kind, however many it has."""
+type _Placed = tuple[Scope, float, Members]
+"""The scope at which members compute an operation, and how many times."""
 
 
 class Kernel(Protocol):
@@ -88,14 +90,16 @@ class Evaluations[K: Kernel]:
 
     def want(self, value: Number, kernel: K, members: Members) -> None:
         """Record that ``members`` of ``kernel`` compute all elements of a value."""
-        shape = shape_of(self.block.values[value])
+        shape, count = self.block.shape(value), self.block.elements(value)
         root = self._roots.get((kernel, shape))
         if root is None:
-            root = self._roots[kernel, shape] = self._placements.setdefault(kernel, Placement()).root(shape)
+            if kernel not in self._placements:
+                self._placements[kernel] = Placement()
+            root = self._roots[kernel, shape] = self._placements[kernel].root(shape)
             self._counts[root] = {}
-        _include(self._counts[root], math.prod(shape), members)
+        _include(self._counts[root], count, members)
         _include(self._wanted[value].setdefault(kernel, {}), root, members)
-        self._read_of[value].setdefault(kernel, []).append((members, math.prod(shape)))
+        self._read_of[value].setdefault(kernel, []).append((members, count))
 
     def of(self, value: Number) -> list[Need[K]]:
         """Return how many elements of a value each kernel computes that reads it and does not find it in memory."""
@@ -145,20 +149,22 @@ class Evaluations[K: Kernel]:
 
     def _read(self, known: "_Known", kernel: K, scope: Scope, times: float, members: Members) -> None:
         """Let ``members`` of ``kernel`` read what an operation reads that they compute at ``scope`` so many times."""
-        for position, is_own, operand, is_made in known.steps:
+        for position, is_own, operand, is_made, count in known.steps:
             child = scope
             if not is_own:
                 child = self._placements[kernel].child(known.reads, position, scope)
-                counts = self._counts.setdefault(child, {})
+                counts = self._counts.get(child)
+                if counts is None:
+                    counts = self._counts[child] = {}
                 # The first reads at a scope tell how often it is computed.
                 if first := members & ~_union(counts):
                     _include(counts, known.repeats[position].times(times), first)
-            self._read_of[operand].setdefault(kernel, []).append((members, known.footprints[position]))
+            self._read_of[operand].setdefault(kernel, []).append((members, count))
             if is_made:
                 scopes = self._wanted[operand].setdefault(kernel, {})
                 scopes[child] = scopes.get(child, 0) | members
 
-    def _place(self, number: int, kernel: K, members: Members) -> "list[_Placed]":
+    def _place(self, number: int, kernel: K, members: Members) -> list[_Placed]:
         """Place an operation in ``members``, after all its consumers; return at which scopes, and how often it is done.
 
         A kernel's place stays as it is if it wants more of the results afterwards.
@@ -167,17 +173,19 @@ class Evaluations[K: Kernel]:
         placed = kernels.get(kernel)
         if placed is None:
             placed = kernels[kernel] = []
-        for each in placed:
-            members &= ~each.members
+        for _, _, before in placed:
+            members &= ~before
         if members:
             wanted = self._wanted_of(number, kernel)
             for scopes, reading in _readers(wanted, members & _union(wanted)):
-                scope = self._placements[kernel].place(self.block.operations[number], frozenset(scopes))
-                counts = self._counts.setdefault(scope, {})
+                scope = self._placements[kernel].place(self.block.operations[number], scopes)
+                counts = self._counts.get(scope)
+                if counts is None:
+                    counts = self._counts[scope] = {}
                 if first := reading & ~_union(counts):
                     for times, alike in self._summed(scopes, first).items():
                         _include(counts, times, alike)
-                placed += [_Placed(scope, times, both) for times, each in counts.items() if (both := each & reading)]
+                placed += [(scope, times, both) for times, each in counts.items() if (both := each & reading)]
         return placed
 
     def _wanted_of(self, number: int, kernel: K) -> dict[Scope, Members]:
@@ -210,7 +218,7 @@ class Evaluations[K: Kernel]:
         infinite.
         """
         placement, size = Placement(), self.block.elements(value)
-        root = placement.root(shape_of(self.block.values[value]))
+        root = placement.root(self.block.shape(value))
         counts: dict[Scope, float] = {root: size}
         first = self.block.makers[value]
         assert first is not None
@@ -279,14 +287,6 @@ def executed[K: Kernel](
             times = max(map(elements, op.results))
         work += element_work(op, of) * times
     return work
-
-
-class _Placed(NamedTuple):
-    """The scope at which ``members`` compute an operation, and how many times."""
-
-    scope: Scope
-    times: float
-    members: Members
 
 
 def _include[T](table: dict[T, Members], key: T, members: Members) -> None:
@@ -398,15 +398,14 @@ class _Known:
         return cls(block, reads, repeats, operands, tuple([block.makers[operand] for operand in operands]))
 
     @cached_property
-    def steps(self) -> tuple[tuple[int, bool, Number, bool], ...]:
-        """For each access its number, whether it is at the operation's own indices, and the operand, if the block's."""
-        facts = zip(self.reads.own, self.operands, self.makers, strict=True)
-        return tuple([(number, own, operand, maker is not None) for number, (own, operand, maker) in enumerate(facts)])
+    def steps(self) -> tuple[tuple[int, bool, Number, bool, int], ...]:
+        """For each access its number, whether it is at the operation's own indices, and the operand, if the block's.
 
-    @cached_property
-    def footprints(self) -> tuple[int, ...]:
-        """For each access, how many elements of the operand it reads at all indices together."""
-        return tuple(map(footprint, self.reads.maps))
+        And how many elements of the operand it reads at all indices together.
+        """
+        makers = [maker is not None for maker in self.makers]
+        facts = zip(self.reads.own, self.operands, makers, map(footprint, self.reads.maps), strict=True)
+        return tuple([(number, *each) for number, each in enumerate(facts)])
 
     @cached_property
     def instructions(self) -> int:

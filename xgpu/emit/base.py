@@ -1,11 +1,12 @@
 """The base of emitters: how a kernel is launched, which thread computes which elements, and its module."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, Self
 
 from xgpu import ir
+from xgpu.analysis.heroes import Form, forms_of
 from xgpu.costs.traffic import moved_bytes
 from xgpu.device import Device
 from xgpu.dialects import attributes
@@ -76,20 +77,26 @@ class Launched(Protocol):
         """Return the launch of the kernel."""
 
 
-class Traffic:
-    """The reads and writes of a fusion's kernel, which are the same on every device; each is found once.
+class BodyFacts:
+    """What is known of a fusion, whichever device it is for: each fact is found once.
 
-    ``aliases`` are those of a `Fusion`.
+    ``heroes`` and ``aliases`` are those of a `Fusion`.
     """
 
     def __init__(self, body: ir.Block, aliases: Sequence[int]):
         self._body = body
         self._aliases = aliases
+        self.heroes = [op.operation for op in body.operations if attributes.HERO in op.operation.attributes]
         self._known: dict[bool, Known] = {False: {}, True: {}}
         self._arrays: dict[tuple[ir.Value, bool], list[tuple[ir.Value, IndexingMap]]] = {}
 
     @cached_property
-    def bytes(self) -> int:
+    def followers(self) -> Mapping[ir.Value, Form]:
+        """The results of the heroes and of their epilogues, each with its form."""
+        return forms_of(self._body, self.heroes)
+
+    @cached_property
+    def moved_bytes(self) -> int:
         """The bytes that the kernel reads and writes, at most: see `moved_bytes`."""
         aliases = self._aliases or (-1,) * len(terminator_of(self._body).operands)
         return moved_bytes(self._body, aliases, read_by_loop)
@@ -108,7 +115,7 @@ class Fusion:
     """A fusion to emit: a function over StableHLO whose results are what the kernel writes.
 
     ``aliases`` has, if any result is an update in place, an entry for each: the number of the parameter whose memory
-    it takes over, or -1. A fusion on another device, made by ``replace``, has the same ``traffic``.
+    it takes over, or -1. A fusion on another device, made by ``replace``, has the same ``facts``.
     """
 
     name: str
@@ -116,11 +123,11 @@ class Fusion:
     device: Device
     options: Options
     aliases: tuple[int, ...] = ()
-    traffic: Traffic = field(default=None, repr=False, compare=False)  # type: ignore[assignment]
+    facts: BodyFacts = field(default=None, repr=False, compare=False)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        if self.traffic is None:
-            object.__setattr__(self, "traffic", Traffic(self.body, self.aliases))
+        if self.facts is None:
+            object.__setattr__(self, "facts", BodyFacts(self.body, self.aliases))
 
     @classmethod
     def of(cls, function: ir.Operation, device: Device, options: Options) -> "Fusion":
@@ -130,10 +137,10 @@ class Fusion:
         name = ir.StringAttr(given["sym_name"]).value
         return cls(name, function.regions[0].blocks[0], device, options, aliases)
 
-    @cached_property
+    @property
     def heroes(self) -> list[ir.Operation]:
         """The operations that the kernel is built around, in order."""
-        return [op.operation for op in self.body.operations if attributes.HERO in op.operation.attributes]
+        return self.facts.heroes
 
     @property
     def results(self) -> list[ir.Value]:

@@ -153,10 +153,10 @@ class Loop:
 
     def run(self, longest: int) -> int:
         """Return how many consecutive elements a thread takes by what it loads, ``longest`` or fewer."""
-        traffic, results = self.fusion.traffic, self.fusion.results
+        facts, results = self.fusion.facts, self.fusion.results
         accesses = [(root, identity_map(self.shape)) for root in results]
-        accesses += [access for root in results for access in traffic.arrays_read(root, with_heroes=True)]
-        bytes_ = traffic.bytes / max(1, self.elements)
+        accesses += [access for root in results for access in facts.arrays_read(root, with_heroes=True)]
+        bytes_ = facts.moved_bytes / max(1, self.elements)
         return run_by_loads(accesses, self.shape, longest, bytes_, self.code, self.fusion.device, True)
 
 

@@ -74,7 +74,7 @@ class Part:
         operations = [op.operation for op in self.fusion.body.operations]
         issued = sum(map(instructions, operations))
         largest = max((elements(value) for op in operations for value in op.operands), default=0)
-        each, moved = bytes_per_instruction(target), self.fusion.traffic.bytes
+        each, moved = bytes_per_instruction(target), self.fusion.facts.moved_bytes
         if issued * largest * each <= moved:
             return moved
         return max(moved, kernel_work(self.function, self.family, instructions) * each)

@@ -238,9 +238,10 @@ class _Round:
                 self.needs += len(needed)
                 if needed and is_candidate:
                     needed = self._consider(value, needed)
-                before = stored_at.get(value), self.choice.get(value)
+                # Kernels compute what no lower one stores, up to the first that is chosen to.
+                last = min(stored_at.get(value, math.inf), self.choice.get(value, math.inf))
                 for group, members, *_ in needed:
-                    if _computes(group.level, *before):
+                    if group.level <= last:
                         computing[group] = computing.get(group, 0) | members
             if computing:
                 evaluations.compute(number, computing)
@@ -264,13 +265,14 @@ class _Round:
 
         It is stored if that is cheaper. Returns the kernels that compute it after the decision.
         """
+        before, size = self._known.stored_at.get(value), self._block.elements(value)
+        if before is None and len(needed) == 1 and needed[0].kernels == 1 and needed[0].times <= size:
+            return needed
         own, level = self._known.own.get(value), self._known.made_at(value)
-        before = self._known.stored_at.get(value)
         if before is not None:
             if own or before < level:
                 return needed
             needed = [each for each in needed if each.kernel.level <= level]
-        size = self._block.elements(value)
         # The kernels of a hero's group do not wait for each other.
         can_wait = any([each.kernel is not own for each in needed])
         is_repeated = _evaluations(needed) > size
@@ -340,7 +342,7 @@ class _Round:
         """Let the first kernel that computes a value store it for those of higher levels, if that is cheaper."""
         of = self._block.values[value]
         first = level = min([group.level for group, *_ in needed])
-        is_extra = not any([self._can_store(group, of) for group, *_ in needed if group.level == first])
+        is_extra = not any([self._can_store(group, value) for group, *_ in needed if group.level == first])
         if is_extra:
             level = self._known.levels[value]
         later = [each for each in needed if each.kernel.level > level]
@@ -389,7 +391,7 @@ class _Round:
     def _wanted_by_loop(self, value: Number, level: int, followed: int) -> _Needed:
         """Let a loop of its own compute a value, which so many other kernels wait for, one after the other."""
         root = self._block.values[value]
-        kernel, member = self._loop(Group(self._families.loop_over(root), level, roots=(root,)), followed)
+        kernel, member = self._loop(Group(self._families.loop_of(self._block.shape(value)), level, roots=(root,)), followed)
         self._evaluations.want(value, kernel, member)
         return [Need(kernel, member, 1, self._block.elements(value))]
 
@@ -400,11 +402,12 @@ class _Round:
         self._loops[kernel] = number = self._loops.get(kernel, -1) + 1
         return kernel, 1 << number
 
-    def _can_store(self, group: Group, value: ir.Value) -> bool:
-        """Whether the kernel of ``group`` computes ``value`` at its own indices, so that it can store it."""
+    def _can_store(self, group: Group, value: Number) -> bool:
+        """Whether the kernel of ``group`` computes a value at its own indices, so that it can store it."""
+        shape = self._block.shape(value)
         if group.kind.family.stores_beside:
-            return shape_of(group.heroes[0].operands[0]) == shape_of(value)
-        return group.kind == self._families.loop_over(value)
+            return shape_of(group.heroes[0].operands[0]) == shape
+        return group.kind == self._families.loop_of(shape)
 
     def _instruction_bytes(self, group: Group) -> float:
         """Return the bytes that take as long as an instruction of the kernel of ``group``, by its number of threads."""
@@ -421,11 +424,6 @@ def _only_widens(op: ir.Operation) -> bool:
     if op.name != "stablehlo.convert":
         return False
     return byte_size(op.operands[0], 1) < byte_size(op.results[0], 1)
-
-
-def _computes(level: int, stored_at: int | None, chosen_at: int | None) -> bool:
-    """Whether a kernel of ``level`` computes a value, which no lower one stores, or the first that is chosen to."""
-    return (stored_at is None or stored_at >= level) and (chosen_at is None or level <= chosen_at)
 
 
 def _kernels(needed: _Needed) -> int:

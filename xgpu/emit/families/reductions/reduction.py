@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.analysis.heroes import forms_of, is_packed
+from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.values import elements, instructions
@@ -57,7 +57,7 @@ class Reductions(Accumulators):
         super().__init__(fusion)
         self.shape = ReductionShape.of(self.heroes[0])
         self.given: list[ir.Value] = []
-        followers = forms_of(fusion.body, self.heroes)
+        followers = fusion.facts.followers
         numbers = range(len(fusion.results))
         self.side_outputs = [i for i in numbers if fusion.results[i] not in followers]
         self.epilogue_outputs = [i for i in numbers if fusion.results[i] in followers]
@@ -150,7 +150,7 @@ class Reductions(Accumulators):
             longest = min(longest, alignment([self._own_start]))
         accesses = [(self.fusion.results[number], self.element_map(number)) for number in self.side_outputs]
         accesses += self._arrays_read
-        bytes_, blocks = self.fusion.traffic.bytes / max(1, self.shape.elements), self.shape.results
+        bytes_, blocks = self.fusion.facts.moved_bytes / max(1, self.shape.elements), self.shape.results
         if not self.shape.is_rows:
             blocks = -(-blocks // WARP_SIZE)
         busy = replace(self.fusion.device, sm_count=max(1, min(blocks, self.fusion.device.sm_count)))
@@ -164,7 +164,7 @@ class Reductions(Accumulators):
     @property
     def _arrays_read(self) -> list[tuple[ir.Value, IndexingMap]]:
         """The arrays in memory that these are computed from, with the maps to their elements."""
-        return [access for value in self._read for access in self.fusion.traffic.arrays_read(value)]
+        return [access for value in self._read for access in self.fusion.facts.arrays_read(value)]
 
     def element_map(self, output: int) -> IndexingMap:
         """Return the map from the indices of an operand's element to those of the element of a side output."""
