@@ -5,7 +5,9 @@ each runtime index; its symbols run over what one result element reads many of; 
 elements the operand is read at all. Maps are not simplified, but for reshapes: every dimension keeps its whole range.
 """
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 
 from xgpu import ir
@@ -44,8 +46,39 @@ def accesses(op: ir.Operation | ir.OpView) -> tuple[Access, ...]:
     Where constraints make the accesses of a piecewise operation overlap, the first whose constraints hold is the one.
     Raises Unsupported, with the operation, its type and the user's source line, for an operation not in the table.
     """
+    known = _thread.known
+    if known is not None and (kept := known.get(op.operation)) is not None:
+        if not kept:
+            kept.append(_accesses(op.operation))
+        return kept[0]
+    return _accesses(op.operation)
+
+
+def _accesses(op: ir.Operation) -> tuple[Access, ...]:
     _check(op)
-    return _RULES[op.operation.name](op.operation)
+    return _RULES[op.name](op)
+
+
+class _Thread(threading.local):
+    known: dict[ir.Operation, list[tuple[Access, ...]]] | None = None
+    """For each operation that stays as it is a list that its accesses are put into when they are first asked for."""
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def unchanged(operations: Iterable[ir.Operation]) -> Iterator[None]:
+    """Context in which these ``operations`` stay as they are, in this thread: what each reads is found once.
+
+    Analyses ask for it several times each, and most of the time goes into asking the bindings for types.
+    """
+    before = _thread.known
+    _thread.known = {**(before or {}), **{op: [] for op in operations}}
+    try:
+        yield
+    finally:
+        _thread.known = before
 
 
 def access_kind(op: ir.Operation | ir.OpView) -> AccessKind:

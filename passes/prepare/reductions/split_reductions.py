@@ -17,7 +17,7 @@ from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import FIRST_EXTREME
 from xgpu.hlo.operations import OPERATIONS, AccessKind
 from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of, tensor
-from xgpu.indexing.hlo_maps import access_kind
+from xgpu.indexing.hlo_maps import access_kind, unchanged
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.structure import element_of, is_argument, producer
 
@@ -70,7 +70,9 @@ class SplitReductions(BlockRewrite):
         """Split the reductions of ``block`` that need it, and again what that leaves."""
         pending, views, gpu = operations_of(block, self.OPERATIONS), _Views(), self.target.device
         while pending := [op for op in pending if is_reduction(op)]:
-            weights, made = _weights(pending, gpu), list[ir.Operation]()
+            with unchanged(view.operation for view in block.operations):
+                weights = _weights(pending, gpu)
+            made = list[ir.Operation]()
             for op in pending:
                 parts = _parts_of(op, weights[_key(op)], gpu)
                 if parts is not None:
