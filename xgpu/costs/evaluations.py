@@ -18,7 +18,7 @@ from xgpu.costs.footprint import footprint
 from xgpu.costs.recomputation import LOAD, MOST_VISITED
 from xgpu.costs.values import Weight, element_work, elements, instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.access import Shape, shape_of
+from xgpu.indexing.access import Shape
 from xgpu.indexing.affine import AffineExpr, Mod
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval

@@ -16,7 +16,7 @@ from xgpu.analysis.transposes import transpose_of
 from xgpu.costs.footprint import elements_read
 from xgpu.costs.sectors import overfetch, passes
 from xgpu.costs.time import bytes_per_instruction
-from xgpu.costs.values import bytes_of, elements, instructions, is_immediate
+from xgpu.costs.values import bytes_of, instructions, is_immediate
 from xgpu.device import Device
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import identity_map, shape_of

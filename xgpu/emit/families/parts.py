@@ -117,11 +117,11 @@ class Part:
         return found
 
     @cached_property
-    def _given(self) -> Mapping[str, int]:
+    def _given(self) -> dict[str, int]:
         """The numbers of its schedule that the text says, or the options."""
         text = self.function.attributes.get(SCHEDULE)
         given = {} if text is None else schedule_values(text)
-        return given | self.fusion.options.schedules.get(self.fusion.name, {})
+        return {**given, **self.fusion.options.schedules.get(self.fusion.name, {})}
 
     def _own(self, target: Device) -> BlockSchedule:
         """Return the schedule of a kernel of its own."""

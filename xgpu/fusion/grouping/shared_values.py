@@ -116,8 +116,9 @@ class _Known:
 
     ``stored_at`` has the level of the kernel that stores each value of ``grouping``, ``levels`` the lowest level of one
     that can read it. ``read_at`` is ``stored_at`` with what is given. ``own`` has the group whose hero, or whose hero's
-    epilogue, makes a value. ``falling_back`` has the operations left to XLA that make values, ``backwards`` has the operations, the last one first, each with whether its result may be
-    stored for several kernels.
+    epilogue, makes a value: only its kernel can store it. ``falling_back`` has the operations left to XLA that make
+    values, ``backwards`` all operations, the last one first, each with whether its result may be stored for several
+    kernels.
     """
 
     grouping: Grouping
@@ -274,7 +275,7 @@ class _Round:
                 return needed
             needed = [each for each in needed if each.kernel.level <= level]
         # The kernels of a hero's group do not wait for each other.
-        can_wait = any([each.kernel is not own for each in needed])
+        can_wait = any(each.kernel is not own for each in needed)
         is_repeated = _evaluations(needed) > size
         if is_repeated and can_wait and self._decide(value, self._waiting_for(value, size, needed)):
             self.awaited.add(value)
@@ -342,7 +343,7 @@ class _Round:
         """Let the first kernel that computes a value store it for those of higher levels, if that is cheaper."""
         of = self._block.values[value]
         first = level = min([group.level for group, *_ in needed])
-        is_extra = not any([self._can_store(group, value) for group, *_ in needed if group.level == first])
+        is_extra = not any(self._can_store(group, value) for group, *_ in needed if group.level == first)
         if is_extra:
             level = self._known.levels[value]
         later = [each for each in needed if each.kernel.level > level]
@@ -391,7 +392,9 @@ class _Round:
     def _wanted_by_loop(self, value: Number, level: int, followed: int) -> _Needed:
         """Let a loop of its own compute a value, which so many other kernels wait for, one after the other."""
         root = self._block.values[value]
-        kernel, member = self._loop(Group(self._families.loop_of(self._block.shape(value)), level, roots=(root,)), followed)
+        kernel, member = self._loop(
+            Group(self._families.loop_of(self._block.shape(value)), level, roots=(root,)), followed
+        )
         self._evaluations.want(value, kernel, member)
         return [Need(kernel, member, 1, self._block.elements(value))]
 
