@@ -9,6 +9,7 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 
+from xgpu import ir
 from xgpu.errors import InvalidInput, Unsupported, did_you_mean
 
 Kind = Literal["bool", "signed", "unsigned", "float", "complex"]
@@ -105,6 +106,9 @@ DTYPES: tuple[DType, ...] = (
 
 _BY_HLO = {dtype.hlo: dtype for dtype in DTYPES}
 _BY_MLIR = {dtype.mlir: dtype for dtype in DTYPES}
+_BY_CLASS = {getattr(ir, f"{name.upper()}Type"): _BY_MLIR[name] for name in ("bf16", "f16", "f32", "f64")}
+"""The usual types of floats: their classes tell them, and their text takes MLIR longer to print."""
+_SIGNLESS = {dtype.bits: dtype for dtype in DTYPES if dtype.mlir == f"i{dtype.bits}"}
 _BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES}
 _BY_NUMPY_NAME = {dtype.numpy.name: dtype for dtype in DTYPES}
 
@@ -148,7 +152,11 @@ def dtype_of_numpy(numpy_type: Any) -> DType:
 
 def dtype_of_element(element: object) -> DType:
     """Return the entry of a StableHLO element type, an ``ir.Type`` or its text. Raises Unsupported if unknown."""
-    found = _BY_MLIR.get(str(element))
+    found = _BY_CLASS.get(type(element))
+    if found is None and isinstance(element, ir.IntegerType) and element.is_signless:
+        found = _SIGNLESS.get(element.width)
+    if found is None:
+        found = _BY_MLIR.get(str(element))
     if found is None:
         raise Unsupported(f"element type '{element}' is not supported")
     return found

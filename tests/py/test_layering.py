@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYERS = (
     ("xgpu.errors", "xgpu.reasons", "xgpu.ir", "xgpu.dtypes", "xgpu.options", "xgpu.device", "xgpu.target_machine"),
     ("xgpu.structure",),
+    ("xgpu.numbered_block",),
     ("xgpu.hlo",),
     ("xgpu.indexing",),
     ("xgpu.costs.sectors",),

@@ -104,9 +104,10 @@ def forms_of(block: ir.Block, heroes: Sequence[ir.Operation]) -> dict[ir.Value, 
     forms: dict[ir.Value, Form] = {value: Form.of_hero(value) for hero in heroes for value in hero.results}
     for op in block.operations:
         operation = op.operation
-        if operation in heroes or not any(operand in forms for operand in operation.operands):
+        read = [forms.get(operand) for operand in operation.operands]
+        if not any(read) or operation in heroes:
             continue
-        form = follow(operation, [forms.get(operand) for operand in operation.operands])
+        form = follow(operation, read)
         if form is not None:
             forms[operation.results[0]] = form
     return forms

@@ -9,7 +9,7 @@ child scope, so transposing a value twice in the same way does not split the fus
 """
 
 import math
-from collections.abc import Iterator, Set
+from collections.abc import Collection, Iterator, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -51,7 +51,7 @@ class Reads:
     Facts that are asked for often are found once for each access: ``own``, whether it is at the operation's own
     indices; ``maps``, one object for all equal maps; ``deferred``, whether it is made inside a region that the
     operation opens (an ``if`` or a loop); ``single``, whether it reads an array of one element, so that all such reads
-    are at one place.
+    are at one place; ``operands``, what it reads.
     """
 
     number: int
@@ -62,6 +62,7 @@ class Reads:
     maps: tuple[IndexingMap, ...]
     deferred: tuple[bool, ...]
     single: tuple[bool, ...]
+    operands: tuple[ir.Value, ...]
 
     @classmethod
     def of(cls, number: int, op: ir.Operation) -> "Reads":
@@ -76,9 +77,11 @@ class Reads:
             deferred = tuple(position < inside for position in range(len(found)))
         facts = [_facts(access.map) for access in found]
         is_own = kind == "elementwise"
-        own = tuple(is_own and same and not access.runtime for access, (_, same) in zip(found, facts, strict=True))
-        single = tuple(math.prod(shape_of(op.operands[access.operand])) == 1 for access in found)
-        return cls(number, op, kind, found, own, tuple(map_ for map_, _ in facts), deferred, single)
+        own = tuple([is_own and same and not access.runtime for access, (_, same) in zip(found, facts, strict=True)])
+        given = list(op.operands)
+        operands = tuple([given[access.operand] for access in found])
+        single = tuple([math.prod(shape_of(operand)) == 1 for operand in operands])
+        return cls(number, op, kind, found, own, tuple([map_ for map_, _ in facts]), deferred, single, operands)
 
     def is_only(self, position: int) -> bool:
         """Whether an access reads an only element, unconditionally: at the same place wherever its region reads it."""
@@ -106,16 +109,17 @@ class Placement:
             self._children[scope, map_] = scope
         return scope
 
-    def place(self, op: ir.Operation, wanted: Set[Scope]) -> Scope:
+    def place(self, op: ir.Operation, wanted: Collection[Scope]) -> Scope:
         """Return the scope of ``op``, which is read at the scopes ``wanted``: that of a new subgraph if they differ."""
         if len(wanted) == 1:
             (scope,) = wanted
             if scope.depth <= MAX_REGION_DEPTH:
                 return scope
-        joined = self._joined(wanted)
+        callers = frozenset(wanted)
+        joined = self._joined(callers)
         if joined is not None:
             return self._subgraphs[joined]
-        return self._open_subgraph(frozenset(wanted), shape_of(op.results[0]))
+        return self._open_subgraph(callers, shape_of(op.results[0]))
 
     def child(self, reads: Reads, position: int, scope: Scope) -> Scope:
         """Return the scope at which an operation placed at ``scope`` reads the operand of its access ``position``."""
@@ -148,12 +152,12 @@ class Placement:
             self._children[scope, len(shape)] = scope
         return scope
 
-    def _joined(self, wanted: Set[Scope]) -> int | None:
+    def _joined(self, wanted: frozenset[Scope]) -> int | None:
         """Return the subgraph that can compute a value at the scopes ``wanted`` without another call, if any."""
         for scope in wanted:
             if scope.parent is None and wanted - {scope} <= self._callers[scope.subgraph]:
                 return scope.subgraph
-        return self._called_from.get(frozenset(wanted))
+        return self._called_from.get(wanted)
 
 
 def _home(scope: Scope) -> Scope:

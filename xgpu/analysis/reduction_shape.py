@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from xgpu import ir
 from xgpu.indexing.access import integers, ranges, shape_of
@@ -37,7 +37,7 @@ class ReductionShape:
     @classmethod
     def of(cls, op: ir.Operation) -> "ReductionShape":
         """Return the shape of a ``stablehlo.reduce``."""
-        return cls(shape_of(op.operands[0]), tuple(sorted(integers(op, "dimensions"))))
+        return _reduction(shape_of(op.operands[0]), tuple(sorted(integers(op, "dimensions"))))
 
     @cached_property
     def extents(self) -> tuple[Extent, ...]:
@@ -108,3 +108,9 @@ class ReductionShape:
             for i, index in zip(extent.dimensions, delinearize(position, sizes), strict=True):
                 found[i] = index
         return tuple(found)
+
+
+@lru_cache(maxsize=1024)
+def _reduction(shape: tuple[int, ...], dimensions: tuple[int, ...]) -> ReductionShape:
+    """Return one object for all equal shapes, which are asked again and again for their extents."""
+    return ReductionShape(shape, dimensions)

@@ -29,6 +29,11 @@ class Node:
     reads: Reads
     users: list[tuple[int, int]] = field(default_factory=list)
     scope: Scope = field(init=False)
+    is_free: bool = field(init=False)
+    """Constants cost nothing to repeat: they are emitted wherever they are read, and belong to no subgraph."""
+
+    def __post_init__(self) -> None:
+        self.is_free = self.op.name == "stablehlo.constant"
 
     @property
     def number(self) -> int:
@@ -42,12 +47,7 @@ class Node:
 
     def operand(self, access: int) -> ir.Value:
         """Return the value that an access reads."""
-        return self.op.operands[self.reads.accesses[access].operand]
-
-    @property
-    def is_free(self) -> bool:
-        """Constants cost nothing to repeat: they are emitted wherever they are read, and belong to no subgraph."""
-        return self.op.name == "stablehlo.constant"
+        return self.reads.operands[access]
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ def partition(
         value: (node.number, i) for node in nodes for i, value in enumerate(node.op.results)
     }
     for node in nodes:
-        for position, access in enumerate(node.reads.accesses):
-            operand = producer.get(node.op.operands[access.operand])
+        for position, value in enumerate(node.reads.operands):
+            operand = producer.get(value)
             if operand is not None:
                 nodes[operand[0]].users.append((node.number, position))
     numbers = sorted({producer[value][0] for value in results if value in producer})

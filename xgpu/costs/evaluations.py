@@ -19,11 +19,11 @@ from xgpu.costs.footprint import footprint
 from xgpu.costs.recomputation import LOAD, MOST_VISITED
 from xgpu.costs.values import Weight, element_work, elements, instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.access import Shape, shape_of
+from xgpu.indexing.access import Shape
 from xgpu.indexing.affine import AffineExpr, Mod
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.structure import captured, producer
+from xgpu.numbered_block import Number, NumberedBlock
 from xgpu.target_machine import WARP_SIZE
 
 _RUN = 8
@@ -41,6 +41,8 @@ ONLY: Members = 1
 """The kernel of a kind that has no other."""
 _ALL: Members = -1
 """All kernels of a kind, however many it has."""
+type _Placed = tuple[Scope, float, Members]
+"""The scope at which members compute an operation, and how many times."""
 
 
 class Kernel(Protocol):
@@ -65,51 +67,49 @@ class Evaluations[K: Kernel]:
 
     Kernels of one kind that read a value at the same scopes are counted as one: a program in which many kernels compute
     a value takes no more steps than one in which few do. So members share a `Placement`, and tables have a set of
-    members where they would have one kernel.
+    members where they would have one kernel. Values and operations are given by their numbers in the block.
     """
 
-    def __init__(self, operations: Sequence[ir.Operation]):
-        self._operations = operations
-        # Operations are looked up by number: to hash one takes longer than most of what is done with it.
-        self._numbers = {op: number for number, op in enumerate(operations)}
-        self._results = [tuple(op.results) for op in operations]
-        self._makers: dict[ir.Value, int] = {
-            value: number for number, results in enumerate(self._results) for value in results
-        }
-        self._captured = {number: inside for number, op in enumerate(operations) if (inside := captured(op))}
-        self._known: list[_Known | None] = [None] * len(operations)
-        self._wanted: dict[ir.Value, dict[K, dict[Scope, Members]]] = {}
-        # How many elements of a value members of a kernel read, for each read.
-        self._read_of: dict[ir.Value, dict[K, list[tuple[Members, int]]]] = {}
+    def __init__(self, block: NumberedBlock):
+        self.block = block
+        self._known: list[_Known | None] = [None] * len(block.operations)
         self._placements: dict[K, Placement] = {}
         self._roots: dict[tuple[K, Shape], Scope] = {}
         # The members for which each scope is computed so many times.
         self._counts: dict[Scope, dict[float, Members]] = {}
-        self._placed: dict[int, dict[K, list[_Placed]]] = {}
+        self.start()
 
     def start(self) -> None:
         """Forget all kernels; what is known of operations is kept."""
-        for table in (self._wanted, self._read_of, self._placements, self._roots, self._counts, self._placed):
+        for table in (self._placements, self._roots, self._counts):
             table.clear()
+        # By the number of a value or operation. At which scopes members of a kernel want each value.
+        self._wanted: list[dict[K, dict[Scope, Members]]] = [{} for _ in self.block.values]
+        # How many elements of a value members of a kernel read, for each read.
+        self._read_of: list[dict[K, list[tuple[Members, int]]]] = [{} for _ in self.block.values]
+        self._placed: list[dict[K, list[_Placed]]] = [{} for _ in self.block.operations]
 
-    def want(self, value: ir.Value, kernel: K, members: Members) -> None:
-        """Record that ``members`` of ``kernel`` compute all elements of ``value``."""
-        shape = shape_of(value)
+    def want(self, value: Number, kernel: K, members: Members) -> None:
+        """Record that ``members`` of ``kernel`` compute all elements of a value."""
+        shape, count = self.block.shape(value), self.block.elements(value)
         root = self._roots.get((kernel, shape))
         if root is None:
-            root = self._roots[kernel, shape] = self._placements.setdefault(kernel, Placement()).root(shape)
+            if kernel not in self._placements:
+                self._placements[kernel] = Placement()
+            root = self._roots[kernel, shape] = self._placements[kernel].root(shape)
             self._counts[root] = {}
-        _include(self._counts[root], math.prod(shape), members)
-        _include(self._wanted.setdefault(value, {}).setdefault(kernel, {}), root, members)
-        self._read_of.setdefault(value, {}).setdefault(kernel, []).append((members, math.prod(shape)))
+        _include(self._counts[root], count, members)
+        _include(self._wanted[value].setdefault(kernel, {}), root, members)
+        self._read_of[value].setdefault(kernel, []).append((members, count))
 
-    def of(self, value: ir.Value) -> list[Need[K]]:
-        """Return how many elements of ``value`` each kernel computes that reads it and does not find it in memory."""
-        wanted = self._wanted.get(value)
-        if wanted is None:
+    def of(self, value: Number) -> list[Need[K]]:
+        """Return how many elements of a value each kernel computes that reads it and does not find it in memory."""
+        wanted = self._wanted[value]
+        if not wanted:
             return []
-        number = self._makers[value]
-        is_only_result = len(self._results[number]) == 1
+        number = self.block.makers[value]
+        assert number is not None
+        is_only_result = len(self.block.results[number]) == 1
         needs: list[Need[K]] = []
         for kernel, scopes in wanted.items():
             reading = _ALL if is_only_result else _union(scopes)
@@ -118,80 +118,85 @@ class Evaluations[K: Kernel]:
                     needs.append(Need(kernel, members, members.bit_count(), times))
         return needs
 
-    def known(self, value: ir.Value, kernel: K, members: Members) -> int:
-        """Return how many elements of ``value`` all ``members`` of ``kernel`` are known so far to read or compute.
+    def known(self, value: Number, kernel: K, members: Members) -> int:
+        """Return how many elements of a value all ``members`` of ``kernel`` are known so far to read or compute.
 
         By the last reads that were counted: what very many operations read is not looked through for each of them.
         """
-        reads = self._read_of.get(value, {}).get(kernel, [])
+        reads = self._read_of[value].get(kernel)
+        if reads is None:
+            return 0
         return sum([count for reading, count in reads[-_MOST_READS:] if not members & ~reading])
 
-    def compute(self, op: ir.Operation, kernels: Mapping[K, Members]) -> None:
-        """Pass the counts of ``op`` on to its operands, for ``kernels``, whose results it computes."""
-        number = self._numbers[op]
-        has_maps, inside = op.name in OPERATIONS, self._captured.get(number, ())
+    def compute(self, number: int, kernels: Mapping[K, Members]) -> None:
+        """Pass the counts of an operation on to its operands, for ``kernels``, whose results it computes."""
+        block = self.block
+        has_maps, inside = block.names[number] in OPERATIONS, block.captured[number]
         for kernel, members in kernels.items():
-            if not has_maps or kernel.shares(op):
-                for operand in (*op.operands, *inside):
-                    if operand in self._makers:
+            if not has_maps or kernel.shares(block.operations[number]):
+                for operand in (*block.operands[number], *inside):
+                    if block.makers[operand] is not None:
                         self.want(operand, kernel, members)
                     else:
-                        reads = self._read_of.setdefault(operand, {}).setdefault(kernel, [])
-                        reads.append((members, math.prod(shape_of(operand))))
+                        reads = self._read_of[operand].setdefault(kernel, [])
+                        reads.append((members, block.elements(operand)))
                 continue
             known = self._known_of(number)
             for scope, times, placed in self._place(number, kernel, members):
                 if both := placed & members:
                     self._read(known, kernel, scope, times, both)
                     for value in inside:
-                        _include(self._wanted.setdefault(value, {}).setdefault(kernel, {}), scope, both)
+                        _include(self._wanted[value].setdefault(kernel, {}), scope, both)
 
     def _read(self, known: "_Known", kernel: K, scope: Scope, times: float, members: Members) -> None:
         """Let ``members`` of ``kernel`` read what an operation reads that they compute at ``scope`` so many times."""
-        wanted = self._wanted
-        for position, is_own, operand, is_made in known.steps:
+        for position, is_own, operand, is_made, count in known.steps:
             child = scope
             if not is_own:
                 child = self._placements[kernel].child(known.reads, position, scope)
-                counts = self._counts.setdefault(child, {})
+                counts = self._counts.get(child)
+                if counts is None:
+                    counts = self._counts[child] = {}
                 # The first reads at a scope tell how often it is computed.
                 if first := members & ~_union(counts):
                     _include(counts, known.repeats[position].times(times), first)
-            self._read_of.setdefault(operand, {}).setdefault(kernel, []).append((members, known.footprints[position]))
+            self._read_of[operand].setdefault(kernel, []).append((members, count))
             if is_made:
-                scopes = wanted.setdefault(operand, {}).setdefault(kernel, {})
+                scopes = self._wanted[operand].setdefault(kernel, {})
                 scopes[child] = scopes.get(child, 0) | members
 
-    def _place(self, number: int, kernel: K, members: Members) -> "list[_Placed]":
+    def _place(self, number: int, kernel: K, members: Members) -> list[_Placed]:
         """Place an operation in ``members``, after all its consumers; return at which scopes, and how often it is done.
 
         A kernel's place stays as it is if it wants more of the results afterwards.
         """
-        kernels = self._placed.setdefault(number, {})
+        kernels = self._placed[number]
         placed = kernels.get(kernel)
         if placed is None:
             placed = kernels[kernel] = []
-        for each in placed:
-            members &= ~each.members
+        for _, _, before in placed:
+            members &= ~before
         if members:
             wanted = self._wanted_of(number, kernel)
             for scopes, reading in _readers(wanted, members & _union(wanted)):
-                scope = self._placements[kernel].place(self._operations[number], frozenset(scopes))
-                counts = self._counts.setdefault(scope, {})
+                scope = self._placements[kernel].place(self.block.operations[number], scopes)
+                counts = self._counts.get(scope)
+                if counts is None:
+                    counts = self._counts[scope] = {}
                 if first := reading & ~_union(counts):
                     for times, alike in self._summed(scopes, first).items():
                         _include(counts, times, alike)
-                placed += [_Placed(scope, times, both) for times, each in counts.items() if (both := each & reading)]
+                placed += [(scope, times, both) for times, each in counts.items() if (both := each & reading)]
         return placed
 
     def _wanted_of(self, number: int, kernel: K) -> dict[Scope, Members]:
         """Return the scopes at which members of ``kernel`` read results of an operation."""
-        results = self._results[number]
+        results = self.block.results[number]
         if len(results) == 1:
             return self._wanted[results[0]][kernel]
         wanted: dict[Scope, Members] = {}
         for value in results:
-            for scope, members in self._wanted.get(value, {}).get(kernel, {}).items():
+            for scope, members in self._wanted[value].get(kernel, {}).items():
                 _include(wanted, scope, members)
         return wanted
 
@@ -207,26 +212,27 @@ class Evaluations[K: Kernel]:
             sums = longer
         return sums
 
-    def instructions_again(self, value: ir.Value, is_stored: Callable[[ir.Value], bool], most: float) -> float:
-        """Return how many more instructions it takes to compute an element of ``value`` than to load it.
+    def instructions_again(self, value: Number, is_stored: Callable[[Number], bool], most: float) -> float:
+        """Return how many more instructions it takes to compute an element of a value than to load it.
 
         Stored inputs are loaded from caches. The count stops at ``most`` instructions; for very many operations it is
         infinite.
         """
-        placement, size = Placement(), math.prod(shape_of(value))
-        root = placement.root(shape_of(value))
+        placement, size = Placement(), self.block.elements(value)
+        root = placement.root(self.block.shape(value))
         counts: dict[Scope, float] = {root: size}
-        first = self._makers[value]
+        first = self.block.makers[value]
+        assert first is not None
         wanted = {first: {root}}
         pending = [-first]
-        read = set[tuple[ir.Value, Scope]]()
+        read = set[tuple[Number, Scope]]()
         total = -float(LOAD * size)
         for _ in range(MOST_VISITED):
             if not pending or total > most * size:
                 return total / size
             number = -heapq.heappop(pending)
             scopes, known = wanted[number], self._known_of(number)
-            scope = placement.place(self._operations[number], scopes)
+            scope = placement.place(self.block.operations[number], scopes)
             if scope not in counts:
                 counts[scope] = sum([counts[each] for each in scopes])
             times = counts[scope]
@@ -252,11 +258,7 @@ class Evaluations[K: Kernel]:
     def _known_of(self, number: int) -> "_Known":
         known = self._known[number]
         if known is None:
-            op = self._operations[number]
-            reads = Reads.of(number, op)
-            repeats = tuple([_Repeat.of(reads, position) for position in range(len(reads.accesses))])
-            operands = tuple([op.operands[access.operand] for access in reads.accesses])
-            known = self._known[number] = _Known(reads, repeats, operands, tuple(map(self._makers.get, operands)))
+            known = self._known[number] = _Known.of(self.block, number)
         return known
 
 
@@ -272,26 +274,21 @@ def executed[K: Kernel](
     ``of`` returns the work of an operation for an element. Each element of ``heroes`` is computed once; of arrays that
     they update in place, each element of the updates.
     """
-    evaluations, work = Evaluations[K](operations), 0.0
-    evaluations.start()
+    block = NumberedBlock(operations)
+    evaluations, work = Evaluations[K](block), 0.0
     for value in roots:
-        evaluations.want(value, kernel, ONLY)
-    for op in reversed(operations):
-        times = max((need.times for value in op.results for need in evaluations.of(value)), default=0.0)
+        # A root that no operation makes or reads is an argument.
+        if value in block.numbers:
+            evaluations.want(block.numbers[value], kernel, ONLY)
+    for number in reversed(range(len(operations))):
+        op = operations[number]
+        times = max((need.times for value in block.results[number] for need in evaluations.of(value)), default=0.0)
         if times:
-            evaluations.compute(op, {kernel: ONLY})
+            evaluations.compute(number, {kernel: ONLY})
         if op in heroes:
             times = max(map(elements, updates_of(op) if op.name in (SCATTER, UPDATE_SLICE) else op.results))
         work += element_work(op, of) * times
     return work
-
-
-class _Placed(NamedTuple):
-    """The scope at which ``members`` compute an operation, and how many times."""
-
-    scope: Scope
-    times: float
-    members: Members
 
 
 def _include[T](table: dict[T, Members], key: T, members: Members) -> None:
@@ -387,21 +384,30 @@ class _Known:
     ``makers`` has the number of the operation that makes each operand, None where the block does not.
     """
 
+    block: NumberedBlock
     reads: Reads
     repeats: "tuple[_Repeat, ...]"
-    operands: tuple[ir.Value, ...]
+    operands: tuple[Number, ...]
     makers: tuple[int | None, ...]
 
-    @cached_property
-    def steps(self) -> "tuple[tuple[int, bool, ir.Value, bool], ...]":
-        """For each access its number, whether it is at the operation's own indices, and the operand, if the block's."""
-        facts = zip(self.reads.own, self.operands, self.makers, strict=True)
-        return tuple([(number, own, operand, maker is not None) for number, (own, operand, maker) in enumerate(facts)])
+    @classmethod
+    def of(cls, block: NumberedBlock, number: int) -> "_Known":
+        """Look at an operation of a block."""
+        reads = Reads.of(number, block.operations[number])
+        repeats = tuple([_Repeat.of(reads, position) for position in range(len(reads.accesses))])
+        read = block.operands[number]
+        operands = tuple([read[access.operand] for access in reads.accesses])
+        return cls(block, reads, repeats, operands, tuple([block.makers[operand] for operand in operands]))
 
     @cached_property
-    def footprints(self) -> tuple[int, ...]:
-        """For each access, how many elements of the operand it reads at all indices together."""
-        return tuple(map(footprint, self.reads.maps))
+    def steps(self) -> tuple[tuple[int, bool, Number, bool, int], ...]:
+        """For each access its number, whether it is at the operation's own indices, and the operand, if the block's.
+
+        And how many elements of the operand it reads at all indices together.
+        """
+        makers = [maker is not None for maker in self.makers]
+        facts = zip(self.reads.own, self.operands, makers, map(footprint, self.reads.maps), strict=True)
+        return tuple([(number, *each) for number, each in enumerate(facts)])
 
     @cached_property
     def instructions(self) -> int:
@@ -412,7 +418,7 @@ class _Known:
     @cached_property
     def immediate(self) -> tuple[bool, ...]:
         """Whether each access reads what costs nothing."""
-        return tuple(map(is_immediate, self.operands))
+        return tuple([is_immediate(self.block.values[operand]) for operand in self.operands])
 
     @cached_property
     def recomputed(self) -> tuple[int | None, ...]:
@@ -420,5 +426,5 @@ class _Known:
 
         What has no indexing maps is a hero, stored by a kernel whichever other values are.
         """
-        pairs = zip(self.operands, self.makers, strict=True)
-        return tuple(None if maker is None or producer(each).name not in OPERATIONS else maker for each, maker in pairs)
+        names = self.block.names
+        return tuple([None if maker is None or names[maker] not in OPERATIONS else maker for maker in self.makers])

@@ -16,6 +16,7 @@ from xgpu.costs.values import elements, instructions, is_immediate
 from xgpu.device import Device
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.numbered_block import Number
 from xgpu.structure import users_of
 
 _COMPUTED = ("elementwise", "indexing", "piecewise")
@@ -80,12 +81,14 @@ def _begin(
     most: float,
 ) -> None:
     """Add what is to be stored on the way to elements of ``end``."""
+    block = evaluations.block
 
     def count(value: ir.Value, *chosen: ir.Value) -> float:
-        def is_stored(each: ir.Value) -> bool:
+        def is_stored(number: Number) -> bool:
+            each = block.values[number]
             return each not in computed or each in stored or each in found or each in chosen
 
-        return evaluations.instructions_again(value, is_stored, math.inf)
+        return evaluations.instructions_again(block.numbers[value], is_stored, math.inf)
 
     whole = count(end)
     if whole <= most or not math.isfinite(whole):

@@ -16,14 +16,15 @@ from xgpu.analysis.transposes import transpose_of
 from xgpu.costs.footprint import elements_read
 from xgpu.costs.sectors import overfetch, passes
 from xgpu.costs.time import bytes_per_instruction
-from xgpu.costs.values import bytes_of, elements, instructions, is_immediate
+from xgpu.costs.values import bytes_of, instructions, is_immediate
 from xgpu.device import Device
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.affine import linearize
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.structure import defining_op, dtype_of, producer
+from xgpu.numbered_block import Number, NumberedBlock
+from xgpu.structure import defining_op, dtype_of
 from xgpu.target_machine import WARP_SIZE
 
 _TRANSPOSE = "stablehlo.transpose"
@@ -31,6 +32,8 @@ MOST_VISITED = 256
 """Operations after which a value is known to be expensive, and its slice is followed no further."""
 MOST_MOVES = 24
 """Values after which the search for an element's origin ends."""
+ELSEWHERE: Number = -1
+"""Stands for values that a block does not read."""
 LOAD = 8
 """Instructions that a load from a stored array costs, its index and the wait for caches included."""
 
@@ -52,57 +55,62 @@ class Cost:
 
 
 class Costs:
-    """Costs of the values of a block; what is found of an operation is cached."""
+    """Costs of the values of a block, which are given by number; what is found of an operation is kept."""
 
-    def __init__(self) -> None:
-        self._steps: dict[ir.Value, _Step] = {}
-        self._moved_from: dict[ir.Value, Set[ir.Value]] = {}
-        self._bits: dict[ir.Value, int] = {}
+    def __init__(self, block: NumberedBlock):
+        self._block = block
+        self._steps: list[_Step | None] = [None] * len(block.values)
+        self._bits: list[int | None] = [None] * len(block.values)
+        self._moved_from: dict[Number, Set[Number]] = {}
         self._passes: dict[tuple[ir.Value, ir.Value], float] = {}
 
-    def byte_size(self, value: ir.Value, count: int) -> int:
+    def byte_size(self, value: Number, count: int) -> int:
         """Return the bytes of ``count`` elements of an array."""
-        bits = self._bits.get(value)
+        bits = self._bits[value]
         if bits is None:
-            bits = self._bits[value] = dtype_of(value).storage_bits
+            bits = self._bits[value] = dtype_of(self._block.values[value]).storage_bits
         return bytes_of(count, bits)
 
-    def moved_from(self, value: ir.Value) -> Set[ir.Value]:
-        """Return the values of which ``value`` only has elements, if they are soon found.
+    def moved_from(self, value: Number) -> Set[Number]:
+        """Return the values of which one only has elements, if they are soon found.
 
         Those are what to store if they take long to compute: then the next step of a stencil reads one array, whether
-        it is padded, rolled, or neither. To store ``value`` pays only where finding its elements takes long as well.
+        it is padded, rolled, or neither. To store the value pays only where finding its elements takes long as well.
+        What lies around the block, and is not read in it, is `ELSEWHERE`.
         """
-        if value not in self._moved_from:
-            self._moved_from[value] = _moved_from(value)
-        return self._moved_from[value]
+        found = self._moved_from.get(value)
+        if found is None:
+            origins = _moved_from(self._block.values[value])
+            found = self._moved_from[value] = {self._block.numbers.get(each, ELSEWHERE) for each in origins}
+        return found
 
-    def passes_again(self, value: ir.Value, is_stored: Callable[[ir.Value], bool]) -> float:
+    def passes_again(self, value: Number, is_stored: Callable[[Number], bool]) -> float:
         """Return the more passes through the first-level cache that a warp's load of neighbours takes if moved there.
 
-        That is where ``value`` only moves elements of one array; 0 for all others. As many as a warp has lanes, if each
+        That is where a value only moves elements of one array; 0 for all others. As many as a warp has lanes, if each
         of them reads another line.
         """
-        array, map_ = value, identity_map(shape_of(value))
-        while not is_stored(array) and (read := _only_read(array)) is not None:
+        numbers, moved = self._block.numbers, self._block.values[value]
+        array, map_ = moved, identity_map(shape_of(moved))
+        while not is_stored(numbers[array]) and (read := _only_read(array)) is not None:
             array, map_ = read.value, map_.compose(read.map)
-        if array == value or not is_stored(array):
+        if array == moved or not is_stored(numbers[array]):
             return 0.0
-        key = value, array
+        key = moved, array
         if key not in self._passes:
             self._passes[key] = _passes_more(map_, array)
         return self._passes[key]
 
     def of(
         self,
-        value: ir.Value,
-        stored_at: Mapping[ir.Value, int],
+        value: Number,
+        stored_at: Mapping[Number, int],
         level: int,
         most: int = MOST_VISITED,
-        is_known: Callable[[ir.Value, int], bool] = lambda *_: False,
+        is_known: Callable[[Number, int], bool] | None = None,
         has_tiles: bool = True,
     ) -> Cost:
-        """Return the cost to compute ``value`` in a kernel of ``level`` from stored values.
+        """Return the cost to compute a value in a kernel of ``level`` from stored values.
 
         ``stored_at`` has the level of the kernel that stores each stored value; a kernel reads those of lower levels. A
         stored array is read once for each element of its consumer, but each of its elements counts once at most. The
@@ -110,30 +118,36 @@ class Costs:
         elements anyway, which ``is_known`` tells. Unless the kernel ``has_tiles``, an element that it reads transposed
         costs a sector; a value that it reads in both ways counts as it is found first.
         """
-        pending, read, seen = [(value, 1.0)], dict[ir.Value, int](), {value}
-        total = 0
+        pending, read, seen = [(value, 1.0)], dict[Number, int](), {value}
+        steps, total = self._steps, 0
         while pending and len(seen) < most:
             each, touched = pending.pop()
-            step = self._steps.get(each) or self._step(each)
+            step = steps[each] or self._step(each)
             total += step.instructions
-            if not has_tiles:
-                touched = max(touched, step.touched)
+            if not has_tiles and step.touched > touched:
+                touched = step.touched
             for operand, count in step.reads:
-                if is_known(operand, count):
+                if is_known is not None and is_known(operand, count):
                     continue
                 if stored_at.get(operand, level) < level:
-                    read[operand] = max(read.get(operand, 0), round(touched * count))
+                    counted = round(touched * count)
+                    if counted > read.get(operand, 0):
+                        read[operand] = counted
                 elif operand not in seen:
                     seen.add(operand)
                     pending.append((operand, touched))
-        return Cost(sum(self.byte_size(each, count) for each, count in read.items()), total, len(seen))
+        return Cost(sum([self.byte_size(each, count) for each, count in read.items()]), total, len(seen))
 
-    def _step(self, value: ir.Value) -> "_Step":
-        op = producer(value)
-        counts = zip(op.operands, elements_read(op, max(map(elements, op.results))), strict=True)
-        reads = tuple((each, count) for each, count in counts if not is_immediate(each))
+    def _step(self, value: Number) -> "_Step":
+        maker = self._block.makers[value]
+        assert maker is not None
+        op, results = self._block.operations[maker], self._block.results[maker]
+        most = elements_read(op, max(map(self._block.elements, results)))
+        counts = zip(self._block.operands[maker], op.operands, most, strict=True)
+        reads = tuple([(operand, count) for operand, each, count in counts if not is_immediate(each)])
         step = _Step(instructions(op), reads, _touched(op))
-        self._steps.update(dict.fromkeys(op.results, step))
+        for each in results:
+            self._steps[each] = step
         return step
 
 
@@ -187,7 +201,7 @@ class _Step:
     """
 
     instructions: int
-    reads: tuple[tuple[ir.Value, int], ...]
+    reads: tuple[tuple[Number, int], ...]
     touched: float
 
 

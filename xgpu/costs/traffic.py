@@ -6,6 +6,7 @@ that lie apart counts with all that memory moves for it, where a kernel is too s
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from xgpu import ir
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE, updates_of
@@ -105,7 +106,8 @@ def _places(read: Access, reads: Sequence[Access], places: _Neighbours) -> _Neig
     return first, second
 
 
-def _at(map_: IndexingMap, place: Sequence[int]) -> tuple[int, ...]:
+@lru_cache(maxsize=1 << 14)
+def _at(map_: IndexingMap, place: tuple[int, ...]) -> tuple[int, ...]:
     """Return the results of a map, whose indices of run time are 0, also where it says that nothing is read."""
     dims = [*place, *[0] * (len(map_.dims) - len(place))]
     return tuple(each.evaluate(dims, [0] * len(map_.symbols)) for each in map_.results)

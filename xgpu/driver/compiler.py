@@ -18,6 +18,7 @@ from xgpu.fusion.fallback import BARRIER
 from xgpu.fusion.planner import plan
 from xgpu.fusion.product_choices import NOTHING, ProductChoices
 from xgpu.hlo.source_location import source_of
+from xgpu.indexing.hlo_maps import unchanged
 from xgpu.levels import pipeline
 from xgpu.options import Options
 from xgpu.passes.framework.base import function_name, functions
@@ -88,6 +89,11 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
 
     Fusions that have no schedule yet are given one: with it the level is complete.
     """
+    with unchanged(walk(planned.operation)):
+        return _emit_program(planned, device, options, times)
+
+
+def _emit_program(planned: ir.Module, device: Device, options: Options, times: Times) -> Program:
     with timed(times, "schedule"):
         schedule_kernels(planned, device, options)
     named = {function_name(f): f.operation for f in functions(planned)}

@@ -1,13 +1,18 @@
 """The base of emitters: how a kernel is launched, which thread computes which elements, and its module."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, Self
 
 from xgpu import ir
+from xgpu.analysis.heroes import Form, forms_of
+from xgpu.costs.traffic import moved_bytes
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.emit.builders import signless_tensor
+from xgpu.fusion.loops.steps import read_by_loop
+from xgpu.fusion.memory_reads import Known, arrays_read
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -72,12 +77,45 @@ class Launched(Protocol):
         """Return the launch of the kernel."""
 
 
+class BodyFacts:
+    """What is known of a fusion, whichever device it is for: each fact is found once.
+
+    ``heroes`` and ``aliases`` are those of a `Fusion`.
+    """
+
+    def __init__(self, body: ir.Block, aliases: Sequence[int]):
+        self._body = body
+        self._aliases = aliases
+        self.heroes = [op.operation for op in body.operations if attributes.HERO in op.operation.attributes]
+        self._known: dict[bool, Known] = {False: {}, True: {}}
+        self._arrays: dict[tuple[ir.Value, bool], list[tuple[ir.Value, IndexingMap]]] = {}
+
+    @cached_property
+    def followers(self) -> Mapping[ir.Value, Form]:
+        """The results of the heroes and of their epilogues, each with its form."""
+        return forms_of(self._body, self.heroes)
+
+    @cached_property
+    def moved_bytes(self) -> int:
+        """The bytes that the kernel reads and writes, at most: see `moved_bytes`."""
+        aliases = self._aliases or (-1,) * len(terminator_of(self._body).operands)
+        return moved_bytes(self._body, aliases, read_by_loop)
+
+    def arrays_read(self, value: ir.Value, with_heroes: bool = False) -> Sequence[tuple[ir.Value, IndexingMap]]:
+        """Return the arrays in memory that ``value`` is computed from, and the maps to their elements."""
+        key = value, with_heroes
+        if key not in self._arrays:
+            found = arrays_read(value, known=self._known[with_heroes], with_heroes=with_heroes)
+            self._arrays[key] = list(found)
+        return self._arrays[key]
+
+
 @dataclass(frozen=True)
 class Fusion:
     """A fusion to emit: a function over StableHLO whose results are what the kernel writes.
 
     ``aliases`` has, if any result is an update in place, an entry for each: the number of the parameter whose memory
-    it takes over, or -1.
+    it takes over, or -1. A fusion on another device, made by ``replace``, has the same ``facts``.
     """
 
     name: str
@@ -85,6 +123,11 @@ class Fusion:
     device: Device
     options: Options
     aliases: tuple[int, ...] = ()
+    facts: BodyFacts = field(default=None, repr=False, compare=False)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.facts is None:
+            object.__setattr__(self, "facts", BodyFacts(self.body, self.aliases))
 
     @classmethod
     def of(cls, function: ir.Operation, device: Device, options: Options) -> "Fusion":
@@ -94,10 +137,10 @@ class Fusion:
         name = ir.StringAttr(given["sym_name"]).value
         return cls(name, function.regions[0].blocks[0], device, options, aliases)
 
-    @cached_property
+    @property
     def heroes(self) -> list[ir.Operation]:
         """The operations that the kernel is built around, in order."""
-        return [op.operation for op in self.body.operations if attributes.HERO in op.operation.attributes]
+        return self.facts.heroes
 
     @property
     def results(self) -> list[ir.Value]:

@@ -36,7 +36,8 @@ class Epilogues:
         numbers: Sequence[int] | None = None,
         label: str = "epilogue",
     ):
-        known = forms_of(fusion.body, [producer(value) for value in heroes])
+        makers = list(dict.fromkeys(map(producer, heroes)))
+        known = fusion.facts.followers if makers == fusion.heroes else forms_of(fusion.body, makers)
         same = Form.of_hero(heroes[0])
         by_form: dict[Form, list[int]] = {}
         for number in range(len(fusion.results)) if numbers is None else numbers:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from xgpu import ir
-from xgpu.analysis.heroes import forms_of, is_packed
+from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.root_indices import overwritten_where_read
 from xgpu.dialects.attributes import ALIASES
 from xgpu.emit.base import Fusion
@@ -57,7 +57,7 @@ def any_results(fusion: Fusion) -> str | None:
 
 def results_follow(fusion: Fusion) -> str | None:
     """Require that each result follows the heroes, element by element, or has their shape."""
-    followers, shape = forms_of(fusion.body, fusion.heroes), shape_of(fusion.heroes[0].results[0])
+    followers, shape = fusion.facts.followers, shape_of(fusion.heroes[0].results[0])
     if any(value not in followers and shape_of(value) != shape for value in fusion.results):
         return "expected each of its results to follow the heroes element by element"
     return None
@@ -65,7 +65,7 @@ def results_follow(fusion: Fusion) -> str | None:
 
 def results_follow_or_beside(fusion: Fusion) -> str | None:
     """Require that each result follows the heroes or has as many elements as their operands."""
-    followers, elements = forms_of(fusion.body, fusion.heroes), math.prod(shape_of(fusion.heroes[0].operands[0]))
+    followers, elements = fusion.facts.followers, math.prod(shape_of(fusion.heroes[0].operands[0]))
     if any(value not in followers and math.prod(shape_of(value)) != elements for value in fusion.results):
         return "expected each of its results to follow the heroes, or to be of their operands' size"
     return None
@@ -73,7 +73,7 @@ def results_follow_or_beside(fusion: Fusion) -> str | None:
 
 def results_follow_or_operands(fusion: Fusion) -> str | None:
     """Require that each result follows the heroes or has the shape of their result or operand."""
-    followers, hero = forms_of(fusion.body, fusion.heroes), fusion.heroes[0]
+    followers, hero = fusion.facts.followers, fusion.heroes[0]
     shapes = (shape_of(hero.results[0]), shape_of(hero.operands[0]))
     if any(value not in followers and shape_of(value) not in shapes for value in fusion.results):
         return "expected each of its results to follow the heroes, or to be of their operands' shape"

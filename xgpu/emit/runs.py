@@ -6,7 +6,9 @@ apart are the elements that the lanes of a warp load together: the first-level c
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -60,15 +62,16 @@ def run_by_loads(
     read = [(value, map_) for value, map_ in found if all(each.size for each in map_.symbols)]
     if WARP_SIZE * longest * sum(math.prod(_sampled_sizes(map_)) for _, map_ in read) > _MOST_POINTS:
         return longest
-    sampled = [(value, *_sample(value, map_, shape, WARP_SIZE * longest)) for value, map_ in read]
+    loads = _by_array(read)
     moved = seconds_of_blocks(element_bytes, target.sm_count, target)
     waiting = is_whole * _WAITS * target.memory_latency / target.resident_threads
 
     def seconds(run: int) -> tuple[float, float]:
         """Return how long an element takes, and without loads."""
-        loads = _passes_of_loads(sampled, run) / (WARP_SIZE * run * target.sm_count * target.clock)
+        taken = sum([times * _passes(each, shape, longest, run) for times, each in loads])
+        taken /= WARP_SIZE * run * target.sm_count * target.clock
         others = max((code + _INDEX_INSTRUCTIONS / run) / target.issue_rate, waiting / run, moved)
-        return max(loads, others), others
+        return max(taken, others), others
 
     best, (least, others) = longest, seconds(longest)
     for run in (longest >> shift for shift in range(1, longest.bit_length())):
@@ -79,10 +82,32 @@ def run_by_loads(
     return best
 
 
-def _sample(value: ir.Value, map_: IndexingMap, shape: Shape, count: int) -> tuple[_Numbers, float]:
-    """Return the positions in ``value`` that ``count`` elements in the middle are computed from, -1 for none.
+@dataclass(frozen=True)
+class _Loads:
+    """The loads from an array of ``shape``, whose elements have so many ``bits``, by the maps of its reads."""
 
-    By the element, then by the variables of the map, of which a few are sampled; with how many times as many there are.
+    shape: Shape
+    bits: int
+    maps: tuple[IndexingMap, ...]
+
+
+def _by_array(read: Sequence[Access]) -> list[tuple[float, _Loads]]:
+    """Return what is read of each array, with as many times as there are elements for each that is looked at."""
+    maps: dict[tuple[ir.Value, float], list[IndexingMap]] = {}
+    for value, map_ in read:
+        times = math.prod(each.size for each in map_.symbols) / math.prod(_sampled_sizes(map_))
+        maps.setdefault((value, times), []).append(map_)
+    return [
+        (times, _Loads(shape_of(value), dtype_of(value).storage_bits, tuple(found)))
+        for (value, times), found in maps.items()
+    ]
+
+
+@lru_cache(maxsize=16)
+def _sample(map_: IndexingMap, array: Shape, shape: Shape, count: int) -> _Numbers:
+    """Return the positions in an array that ``count`` elements in the middle are computed from, -1 for none.
+
+    By the element, then by the variables of the map, of which a few are sampled. They are kept for the next runs.
     """
     sizes = _sampled_sizes(map_)
     first = math.prod(shape) // 2 // count * count
@@ -95,14 +120,13 @@ def _sample(value: ir.Value, map_: IndexingMap, shape: Shape, count: int) -> tup
     dims: list[Any] = list(np.unravel_index(element, shape))
     indices = [np.broadcast_to(each.evaluate(dims, symbols), element.shape) for each in map_.results]
     inside = np.ones(element.shape, dtype=bool)
-    for index, size in zip(indices, shape_of(value), strict=True):
+    for index, size in zip(indices, array, strict=True):
         inside &= (index >= 0) & (index < size)
     for expr, interval in map_.constraints:
         found = np.asarray(expr.evaluate(dims, symbols))
         inside &= (found >= interval.lower) & (found <= interval.upper)
-    position = np.broadcast_to(linearize(map_.results, shape_of(value)).evaluate(dims, symbols), element.shape)
-    whole = math.prod(each.size for each in map_.symbols)
-    return np.where(inside, position, -1).reshape(count, -1), whole / math.prod(sizes)
+    position = np.broadcast_to(linearize(map_.results, array).evaluate(dims, symbols), element.shape)
+    return np.where(inside, position, -1).reshape(count, -1)
 
 
 def _sampled_sizes(map_: IndexingMap) -> list[int]:
@@ -111,20 +135,19 @@ def _sampled_sizes(map_: IndexingMap) -> list[int]:
     return [min(each.size, _SAMPLE[number != last]) for number, each in enumerate(map_.symbols)]
 
 
-def _passes_of_loads(sampled: Iterable[tuple[ir.Value, _Numbers, float]], run: int) -> float:
+@lru_cache(maxsize=4096)
+def _passes(loads: _Loads, shape: Shape, longest: int, run: int) -> float:
     """Return the passes through the first-level cache that a warp takes whose lanes load for ``run`` elements each.
 
-    A thread loads an element once, whatever it computes from it.
+    The elements are those of an array of ``shape``; the same are sampled for all runs up to ``longest``. A thread loads
+    an element once, whatever it computes from it. Kernels of one program mostly read in a few ways.
     """
-    requests: dict[tuple[ir.Value, float], dict[bytes, _Numbers]] = {}
-    for value, positions, times in sampled:
+    requests: dict[bytes, _Numbers] = {}
+    for map_ in loads.maps:
+        positions = _sample(map_, loads.shape, shape, WARP_SIZE * longest)
         lanes = positions[: WARP_SIZE * run].reshape(WARP_SIZE, -1)
-        found = _requests(lanes, dtype_of(value).storage_bits)
-        requests.setdefault((value, times), {}).update((each.tobytes(), each) for each in found)
-    return sum(
-        times * passes(np.array(list(found.values())), dtype_of(value).storage_bits)
-        for (value, times), found in requests.items()
-    )
+        requests.update((each.tobytes(), each) for each in _requests(lanes, loads.bits))
+    return passes(np.array(list(requests.values())), loads.bits)
 
 
 def _requests(lanes: _Numbers, bits: int) -> _Numbers:

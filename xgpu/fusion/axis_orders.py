@@ -60,7 +60,7 @@ def carried(op: ir.Operation) -> list[ir.Value]:
     """Return the operands of which the results of ``op`` have the dimensions, in order; none for other operations."""
     if op.name == REDUCE_WINDOW:
         return list(op.operands)[: len(op.results)] if is_commutative(op) else []
-    if not len(op.results) or not shape_of(op.results[0]) or len(op.regions):
+    if not len(op.results) or len(op.regions) or not (shape := shape_of(op.results[0])):
         return []
     if op.name == "stablehlo.concatenate":
         return list(op.operands)
@@ -68,9 +68,9 @@ def carried(op: ir.Operation) -> list[ir.Value]:
         return list(op.operands)[: _CARRIERS[op.name]]
     if op.name not in OPERATIONS or OPERATIONS[op.name].kind != "elementwise":
         return []
-    shape = shape_of(op.results[0])
-    arrays = [operand for operand in op.operands if shape_of(operand)]
-    return arrays if all(shape_of(each) == shape for each in arrays) else []
+    found = [(operand, shape_of(operand)) for operand in op.operands]
+    arrays = [operand for operand, own in found if own]
+    return arrays if all(own in (shape, ()) for _, own in found) else []
 
 
 def broadcast_order(op: ir.Operation, order: Order) -> tuple[Order, list[int]]:

@@ -236,8 +236,7 @@ class FusionWriter:
                 operations[each] = None
             elif self._grouping.stored_before(each, group.level) and (each in kept or not is_made_by_kernels(each)):
                 inputs[each] = None
-            elif producer(each) not in met:
-                op = producer(each)
+            elif (op := producer(each)) not in met:
                 met.add(op)
                 pending.append(op)
                 pending += reversed((*op.operands, *captured(op)))

@@ -22,7 +22,8 @@ from xgpu.fusion.grouping.shared_values import group_operations
 from xgpu.fusion.grouping.side_outputs import merge_side_outputs
 from xgpu.fusion.grouping.small_kernels import merge_small_kernels
 from xgpu.hlo.stablehlo_builder import empty_constant
-from xgpu.structure import attributes_of, captured, copy_operation, terminator_of
+from xgpu.indexing.hlo_maps import unchanged
+from xgpu.structure import attributes_of, captured, copy_operation, terminator_of, walk
 
 MAIN = "main"
 _LOOP = "stablehlo.while"
@@ -65,7 +66,8 @@ def make_plan(module: ir.Module, families: Iterable[KernelFamily], target: Devic
             copy = ir.func.FuncOp(MAIN, main.type)
         values = dict(zip(main.entry_block.arguments, copy.add_entry_block().arguments, strict=True))
         planner = _Planner(copy.operation, Families(families), target)
-        planner.write_block(main.entry_block, copy.entry_block, values, {})
+        with unchanged(walk(main.operation)):
+            planner.write_block(main.entry_block, copy.entry_block, values, {})
     return Plan(planned, module, planner.decisions, planner.kernels)
 
 

@@ -43,7 +43,8 @@ Rule = Callable[[ir.Operation], tuple[Access, ...]]
 
 def shape_of(value: ir.Value[Any]) -> Shape:
     """Return the shape of an array."""
-    return tuple(ir.RankedTensorType(value.type).shape)
+    type_: Any = value.type
+    return tuple(type_.shape)
 
 
 def integers(op: ir.Operation, name: str) -> list[int]:

@@ -1,7 +1,7 @@
 """The dimensions of a matrix product's operands: contracted, batch, and free."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xgpu import ir
 
@@ -34,11 +34,12 @@ def operand_dimensions(op: ir.Operation) -> tuple[OperandDimensions, OperandDime
     numbers = ir.stablehlo.DotDimensionNumbers(op.attributes[DIMENSIONS])
     left, right = (ir.RankedTensorType(value.type).rank for value in op.operands)
     return (
-        _of(left, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions),
-        _of(right, numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions),
+        _of(left, tuple(numbers.lhs_batching_dimensions), tuple(numbers.lhs_contracting_dimensions)),
+        _of(right, tuple(numbers.rhs_batching_dimensions), tuple(numbers.rhs_contracting_dimensions)),
     )
 
 
-def _of(rank: int, batching: Sequence[int], contracting: Sequence[int]) -> OperandDimensions:
+@lru_cache(maxsize=256)
+def _of(rank: int, batching: tuple[int, ...], contracting: tuple[int, ...]) -> OperandDimensions:
     own = tuple(sorted({*range(rank)} - {*batching, *contracting}))
-    return OperandDimensions(tuple(batching), tuple(contracting), own)
+    return OperandDimensions(batching, contracting, own)

@@ -5,7 +5,9 @@ each runtime index; its symbols run over what one result element reads many of; 
 elements the operand is read at all. Maps are not simplified, but for reshapes: every dimension keeps its whole range.
 """
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 
 from xgpu import ir
@@ -44,8 +46,39 @@ def accesses(op: ir.Operation | ir.OpView) -> tuple[Access, ...]:
     Where constraints make the accesses of a piecewise operation overlap, the first whose constraints hold is the one.
     Raises Unsupported, with the operation, its type and the user's source line, for an operation not in the table.
     """
+    known = _thread.known
+    if known is not None and (kept := known.get(op.operation)) is not None:
+        if not kept:
+            kept.append(_accesses(op.operation))
+        return kept[0]
+    return _accesses(op.operation)
+
+
+def _accesses(op: ir.Operation) -> tuple[Access, ...]:
     _check(op)
-    return _RULES[op.operation.name](op.operation)
+    return _RULES[op.name](op)
+
+
+class _Thread(threading.local):
+    known: dict[ir.Operation, list[tuple[Access, ...]]] | None = None
+    """For each operation that stays as it is a list that its accesses are put into when they are first asked for."""
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def unchanged(operations: Iterable[ir.Operation]) -> Iterator[None]:
+    """Context in which these ``operations`` stay as they are, in this thread: what each reads is found once.
+
+    Analyses ask for it several times each, and most of the time goes into asking the bindings for types.
+    """
+    before = _thread.known
+    _thread.known = {**(before or {}), **{op: [] for op in operations}}
+    try:
+        yield
+    finally:
+        _thread.known = before
 
 
 def access_kind(op: ir.Operation | ir.OpView) -> AccessKind:
@@ -89,14 +122,24 @@ def _nothing(op: ir.Operation) -> tuple[Access, ...]:
 
 def _elementwise(op: ir.Operation) -> tuple[Access, ...]:
     """Every operand at the result's index; a scalar operand, which clamp and select may have, for all of them."""
-    shape = shape_of(op.results[0])
+    result = op.results[0]
+    type_, shape = result.type, shape_of(result)
     found = []
     for index, operand in enumerate(op.operands):
-        operand_shape = shape_of(operand)
-        if operand_shape not in (shape, ()):
+        # Types are compared in less time than shapes are made.
+        if operand.type == type_ or (operand_shape := shape_of(operand)) == shape:
+            found.append(_own_element(index, shape))
+        elif operand_shape == ():
+            found.append(Access(index, scalar_map(shape)))
+        else:
             raise unsupported(op, f"operand {index} has shape {list(operand_shape)}, not that of the result")
-        found.append(Access(index, identity_map(shape) if operand_shape == shape else scalar_map(shape)))
     return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def _own_element(operand: int, shape: Shape) -> Access:
+    """Return the access of an operand at the result's index."""
+    return Access(operand, identity_map(shape))
 
 
 def _bitcast_convert(op: ir.Operation) -> tuple[Access, ...]:

@@ -1,5 +1,6 @@
 """Indexing maps of operations that combine many elements: reductions, windows, scans, dot products, convolutions."""
 
+from functools import lru_cache
 from typing import Any
 
 from xgpu import ir
@@ -7,7 +8,7 @@ from xgpu.hlo.chlo import RaggedDimensions
 from xgpu.indexing.access import Access, integer, integers, ranges, scalar_map, shape_of, spread_index
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.constraints import Constraint
-from xgpu.indexing.dot_dimensions import operand_dimensions
+from xgpu.indexing.dot_dimensions import OperandDimensions, operand_dimensions
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.window_numbers import window_numbers, window_padding
@@ -68,9 +69,16 @@ def dot_general(op: ir.Operation) -> tuple[Access, ...]:
 
     The result's dimensions are the batch ones, then what is left of the left operand, then of the right one.
     """
-    left, right = operand_dimensions(op)
-    sizes, rank = shape_of(op.operands[0]), len(shape_of(op.results[0]))
-    domain = ranges(shape_of(op.results[0])), ranges(tuple(sizes[i] for i in left.contracting))
+    return _product(*operand_dimensions(op), shape_of(op.operands[0]), shape_of(op.results[0]))
+
+
+@lru_cache(maxsize=1024)
+def _product(
+    left: OperandDimensions, right: OperandDimensions, sizes: tuple[int, ...], shape: tuple[int, ...]
+) -> tuple[Access, ...]:
+    """Return the accesses of a product of ``shape`` whose left operand has ``sizes``; equal layers have equal ones."""
+    rank = len(shape)
+    domain = ranges(shape), ranges(tuple(sizes[i] for i in left.contracting))
     batches = len(left.batching)
     labels = left.labels(batches, rank), right.labels(batches + len(left.own), rank)
     indices = ([dim(label) if label < rank else symbol(label - rank) for label in each] for each in labels)

@@ -174,7 +174,7 @@ def _replaced(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir
     # Operands have other values, but the same elements at the same indices: what is known of them stays true.
     arranged.write()
     block = gradient.attention.second.block
-    before = set(_operations(block) if gradient.ends else ())
+    before = _operations(block) if gradient.ends else []
     rewritten = with_quotients(gradient.attention) if gradient.ends else {}
     elements = tuple(rewritten.get(value, value) for value in gradient.elements)
     replaced = _write(replace(gradient, elements=elements), arranged)
@@ -183,8 +183,10 @@ def _replaced(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir
     # Attention that is refused has not been written; what its gradient is made of may have been.
     for old, new in rewritten.items():
         new.replace_all_uses_with(old)
+    # Operations are hashed only here, as a program of many layers has many, and few gradients are refused.
+    kept = set(before)
     for each in reversed(_operations(block) if gradient.ends else []):
-        if each not in before:
+        if each not in kept:
             each.erase()
     arranged.undo()
     return replaced

@@ -17,7 +17,7 @@ from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import FIRST_EXTREME
 from xgpu.hlo.operations import OPERATIONS, AccessKind
 from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of, tensor
-from xgpu.indexing.hlo_maps import access_kind
+from xgpu.indexing.hlo_maps import access_kind, unchanged
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.structure import element_of, is_argument, producer
 
@@ -70,7 +70,9 @@ class SplitReductions(BlockRewrite):
         """Split the reductions of ``block`` that need it, and again what that leaves."""
         pending, views, gpu = operations_of(block, self.OPERATIONS), _Views(), self.target.device
         while pending := [op for op in pending if is_reduction(op)]:
-            weights, made = _weights(pending), list[ir.Operation]()
+            with unchanged(view.operation for view in block.operations):
+                weights = _weights(pending, gpu)
+            made = list[ir.Operation]()
             for op in pending:
                 parts = _parts_of(op, weights[_key(op)], gpu)
                 if parts is not None:
@@ -88,13 +90,17 @@ def _key(op: ir.Operation) -> _Key:
     return shape.shape, shape.dimensions
 
 
-def _weights(reductions: Sequence[ir.Operation]) -> Mapping[_Key, float]:
+def _weights(reductions: Sequence[ir.Operation], target: Device) -> Mapping[_Key, float]:
     """Return how many times longer a thread takes for an element than to read 4 bytes, at least 1.
 
-    Reductions of the same dimensions count as the longest of them: split alike, they can be one kernel.
+    Reductions of the same dimensions count as the longest of them: split alike, they can be one kernel. Those that have
+    blocks enough count 1, however long a thread takes.
     """
     weights: dict[_Key, float] = {}
     for op in reductions:
+        if _read_alone(ReductionShape.of(op), target) <= 0:
+            weights[_key(op)] = 1.0
+            continue
         operands = list(op.operands)[: len(op.results)]
         weight = max(1.0, bytes_touched(operands) / 4, _instructions(operands) / READ)
         weights[_key(op)] = max(weight, weights.get(_key(op), 0))
@@ -180,12 +186,9 @@ def _for_all_multiprocessors(
     shape: ReductionShape, commutes: bool, target: Device, weight: float
 ) -> Mapping[int, Part] | None:
     """Split so that there are enough blocks, if there are too few; ``weight`` is how long an element takes."""
-    columns = 1 if shape.is_rows else shape.kept[-1]
-    blocks = shape.results // columns * -(-columns // LINE)
-    # As many blocks as half of the multiprocessors read all that memory gives.
-    alone = shape.per_result * min(columns, LINE) * (1 - 2 * blocks / target.sm_count)
-    if alone * weight <= elements_of_a_launch(target):
+    if _read_alone(shape, target) * weight <= elements_of_a_launch(target):
         return None
+    columns, blocks = _columns(shape), _blocks(shape)
     folded = 1
     if commutes and not shape.is_rows and columns < LINE:
         folded = 1 << (FOLDED // columns - 1).bit_length()
@@ -193,6 +196,23 @@ def _for_all_multiprocessors(
     wanted = -(-blocks_that_fill(target) // blocks)
     count = min(wanted, int(shape.elements * weight) // (blocks * SMALLEST_PART))
     return cut(shape, count, folded) if count * folded > 1 else None
+
+
+def _columns(shape: ReductionShape) -> int:
+    """Return how many results are neighbours of each other, whose elements are."""
+    return 1 if shape.is_rows else shape.kept[-1]
+
+
+def _blocks(shape: ReductionShape) -> int:
+    """Return how many blocks one kernel has."""
+    columns = _columns(shape)
+    return shape.results // columns * -(-columns // LINE)
+
+
+def _read_alone(shape: ReductionShape, target: Device) -> float:
+    """Return how many elements a block of one kernel reads that more blocks would read for it; at most 0 for none."""
+    # As many blocks as half of the multiprocessors read all that memory gives.
+    return shape.per_result * min(_columns(shape), LINE) * (1 - 2 * _blocks(shape) / target.sm_count)
 
 
 def cut(shape: ReductionShape, count: int, folded: int) -> Mapping[int, Part]:

@@ -9,6 +9,7 @@ from xgpu import ir
 from xgpu.costs.evaluations import ONLY, Evaluations
 from xgpu.driver.compiler import plan_program
 from xgpu.frontend.load import load_source
+from xgpu.numbered_block import NumberedBlock
 from xgpu.passes.framework.base import function_name, functions
 from xgpu.tools.fuzzing.generate import generate
 
@@ -25,14 +26,14 @@ def _counts(operations, kernels) -> list[dict[int, float]]:
 
     ``kernels`` has the kind of each, and which member of that it is.
     """
-    values = [value for op in operations for value in op.results]
-    evaluations, counts = Evaluations[_Loop](operations), []
-    evaluations.start()
+    block = NumberedBlock(operations)
+    values = [value for results in block.results for value in results]
+    evaluations, counts = Evaluations[_Loop](block), []
     for number, (kind, member) in enumerate(kernels):
         evaluations.want(values[-1 - number % len(values)], kind, member)
-    for op in reversed(operations):
+    for operation in reversed(range(len(operations))):
         computing: dict[_Loop, int] = {}
-        for value in op.results:
+        for value in block.results[operation]:
             needs = evaluations.of(value)
             for need in needs:
                 assert need.kernels == need.members.bit_count()
@@ -45,7 +46,7 @@ def _counts(operations, kernels) -> list[dict[int, float]]:
             ]
             counts.append(dict(found))
             assert len(counts[-1]) == len(found)
-        evaluations.compute(op, computing)
+        evaluations.compute(operation, computing)
     return counts
 
 

@@ -9,12 +9,15 @@ import pytest
 from tests.py.fusion.planning_effort import calls_to_plan, counted_calls
 from xgpu.costs.evaluations import Evaluations
 from xgpu.costs.recomputation import Costs
-from xgpu.driver.compiler import plan_program
+from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.driver.compiler import plan_prepared, plan_program
 from xgpu.frontend.load import load_source
 from xgpu.fusion import memory_reads, product_merges
 from xgpu.fusion.grouping import shared_values, small_kernels
 from xgpu.fusion.grouping.families import Families
 from xgpu.fusion.loops.steps import Step
+from xgpu.indexing import hlo_maps
+from xgpu.passes.prepare.reductions import split_reductions
 
 
 def _residuals(layers: int):
@@ -67,6 +70,35 @@ def test_what_operations_read_is_found_once(monkeypatch, layers):
     monkeypatch.setattr(memory_reads, "accesses", counting)
     operations = _planned_operations(layers)
     assert 0 < found["operations"] <= operations
+
+
+@pytest.mark.parametrize("layers", [4, 16])
+def test_the_maps_of_an_operation_are_made_once_in_a_plan(monkeypatch, layers):
+    prepared = plan_program(load_source(_residuals(layers), ("f32[512,256]", "bf16[256,256]")).module)["prepared"]
+    made, accesses = Counter[str](), hlo_maps._accesses
+
+    def counting(op):
+        made["maps"] += 1
+        return accesses(op)
+
+    monkeypatch.setattr(hlo_maps, "_accesses", counting)
+    plan_prepared(prepared, device(DEFAULT_DEVICE), [])
+    assert 0 < made["maps"] <= str(prepared).count("stablehlo.")
+
+
+def test_bytes_are_followed_for_reductions_that_may_be_split_alone(monkeypatch):
+    """One of many results has blocks enough, whatever its threads compute."""
+    followed, bytes_touched = Counter[str](), split_reductions.bytes_touched
+
+    def counting(values):
+        followed["reductions"] += 1
+        return bytes_touched(values)
+
+    monkeypatch.setattr(split_reductions, "bytes_touched", counting)
+    plan_program(load_source(lambda x: jnp.sum(jnp.sin(x), 1), ("f32[65536,256]",)).module)
+    assert followed["reductions"] == 0
+    plan_program(load_source(lambda x: jnp.sum(jnp.sin(x)), ("f32[65536,256]",)).module)
+    assert followed["reductions"] > 0
 
 
 def _norms(arrays: int):

@@ -13,7 +13,7 @@ from xgpu.dialects.xgpu import OPS
 from xgpu.errors import Unsupported
 from xgpu.frontend.mlir_text import parse_module
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.indexing.hlo_maps import access_kind, accesses, unchanged
 
 INDEX_TYPES = [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64]
 
@@ -279,3 +279,29 @@ def test_handled_operations_exist():
     context = ir.make_context()
     assert "stablehlo.add" in OPERATIONS
     assert not [name for name in OPERATIONS if not context.is_registered_operation(name) and name not in OPS]
+
+
+def _reversal():
+    module, op = build(f'"stablehlo.reverse"(%0) {{dimensions = {array([0])}}}', [type_of((4,))], type_of((4,)))
+    return module, op
+
+
+def test_what_an_unchanged_operation_reads_is_found_once():
+    _module, op = _reversal()
+    assert accesses(op) is not accesses(op)
+    with unchanged([op]):
+        found = accesses(op)
+        with unchanged([]):
+            assert accesses(op) is found
+        assert accesses(op) is found
+    assert accesses(op) == found
+    assert accesses(op) is not found
+
+
+def test_only_operations_that_are_said_to_stay_are_kept():
+    (_module, op), (_other, other) = _reversal(), _reversal()
+    with unchanged([op]):
+        before = accesses(other)
+        with other.context:
+            other.attributes["dimensions"] = ir.DenseI64ArrayAttr.get([])
+        assert accesses(other) != before

@@ -16,7 +16,6 @@ from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.analysis.subgraphs import partition
 from xgpu.costs.registers import registers_for
-from xgpu.costs.traffic import moved_bytes
 from xgpu.costs.values import instructions
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
@@ -28,8 +27,6 @@ from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import BlockSchedule, Schedule, power_of_two, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.fusion.grouping.families import Candidate, Heroes, Match
-from xgpu.fusion.loops.steps import read_by_loop
-from xgpu.fusion.memory_reads import arrays_read
 from xgpu.indexing.access import Shape, identity_map, shape_of
 from xgpu.indexing.affine import delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -156,10 +153,10 @@ class Loop:
 
     def run(self, longest: int) -> int:
         """Return how many consecutive elements a thread takes by what it loads, ``longest`` or fewer."""
-        moved = moved_bytes(self.fusion.body, self.fusion.aliases or (-1,) * len(self.fusion.results), read_by_loop)
-        accesses = [(root, identity_map(self.shape)) for root in self.fusion.results]
-        accesses += [access for root in self.fusion.results for access in arrays_read(root, with_heroes=True)]
-        bytes_ = moved / max(1, self.elements)
+        facts, results = self.fusion.facts, self.fusion.results
+        accesses = [(root, identity_map(self.shape)) for root in results]
+        accesses += [access for root in results for access in facts.arrays_read(root, with_heroes=True)]
+        bytes_ = facts.moved_bytes / max(1, self.elements)
         return run_by_loads(accesses, self.shape, longest, bytes_, self.code, self.fusion.device, True)
 
 

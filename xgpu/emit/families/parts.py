@@ -14,7 +14,6 @@ from typing import Any, Self, cast
 from xgpu import ir
 from xgpu.costs.registers import most_threads
 from xgpu.costs.time import bytes_per_instruction
-from xgpu.costs.traffic import moved_bytes
 from xgpu.costs.values import elements, instructions
 from xgpu.device import Device
 from xgpu.dialects.attributes import ALIASES, EMITTER, SCHEDULE, schedule_values
@@ -39,7 +38,6 @@ from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.emit.schedule import BlockSchedule, Schedule, whole_number
 from xgpu.errors import InvalidInput
 from xgpu.fusion.grouping.executed import kernel_work
-from xgpu.fusion.loops.steps import read_by_loop
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -52,7 +50,7 @@ _PARTS = (ROW_REDUCTIONS, COLUMN_REDUCTIONS, ROW_PROGRAMS, SLICE_UPDATES, LOOPS)
 _FAMILIES: Mapping[str, Family] = {family.name: family for family in _PARTS}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """A fusion that some blocks of a kernel compute: from its parameters of the numbers ``inputs``, its ``outputs``."""
 
@@ -71,20 +69,15 @@ class Part:
         """For each output, which of its own parameters it is an update in place of; -1 for none."""
         return self.fusion.aliases or (-1,) * len(self.outputs)
 
-    @cached_property
-    def moved(self) -> int:
-        """About how many bytes it reads and writes; of what it gathers or slices that alone."""
-        return moved_bytes(self.fusion.body, self.aliases, read_by_loop)
-
     def traffic(self, target: Device) -> float:
         """Return the bytes that a device moves in the time of this part: its own, or those of its instructions."""
         operations = [op.operation for op in self.fusion.body.operations]
         issued = sum(map(instructions, operations))
         largest = max((elements(value) for op in operations for value in op.operands), default=0)
-        each = bytes_per_instruction(target)
-        if issued * largest * each <= self.moved:
-            return self.moved
-        return max(self.moved, kernel_work(self.function, self.family, instructions) * each)
+        each, moved = bytes_per_instruction(target), self.fusion.facts.moved_bytes
+        if issued * largest * each <= moved:
+            return moved
+        return max(moved, kernel_work(self.function, self.family, instructions) * each)
 
     def problem(self) -> str | None:
         """Return why this can be no part of a kernel, None if it can."""
@@ -95,6 +88,10 @@ class Part:
 
     @cached_property
     def _known(self) -> dict[Device, Any]:
+        return {}
+
+    @cached_property
+    def _chosen(self) -> dict[Device, BlockSchedule]:
         return {}
 
     def facts(self, target: Device) -> Any:
@@ -108,19 +105,29 @@ class Part:
 
         Raises `InvalidInput` for numbers given by the text or the options that it cannot have.
         """
-        text = self.function.attributes.get(SCHEDULE)
-        given = {} if text is None else schedule_values(text)
-        given |= self.fusion.options.schedules.get(self.fusion.name, {})
-        found = self._made(given, target)
+        found = self._own(target)
         if threads is None:
             return found
         if found.block_threads > threads:
             target = replace(target, max_threads_per_block=threads)
-            found = self._made(given, target)
-        found = self._made(found.in_block(threads, self.facts(target)).values | given, target)
+            found = self._own(target)
+        found = self._made(found.in_block(threads, self.facts(target)).values | self._given, target)
         if found.block_threads != threads:
             raise InvalidInput(f"expected blocks of {threads} threads, as its kernel has, not of {found.block_threads}")
         return found
+
+    @cached_property
+    def _given(self) -> dict[str, int]:
+        """The numbers of its schedule that the text says, or the options."""
+        text = self.function.attributes.get(SCHEDULE)
+        given = {} if text is None else schedule_values(text)
+        return {**given, **self.fusion.options.schedules.get(self.fusion.name, {})}
+
+    def _own(self, target: Device) -> BlockSchedule:
+        """Return the schedule of a kernel of its own."""
+        if target not in self._chosen:
+            self._chosen[target] = self._made(self._given, target)
+        return self._chosen[target]
 
     def _made(self, given: Mapping[str, int], target: Device) -> BlockSchedule:
         made = self.family.schedule.made(given, self.facts(target))

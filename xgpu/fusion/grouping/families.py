@@ -17,7 +17,7 @@ from xgpu.analysis.root_indices import Stored
 from xgpu.device import Device
 from xgpu.fusion.grouping.decisions import Decision
 from xgpu.fusion.grouping.moves import Moves
-from xgpu.indexing.access import shape_of
+from xgpu.indexing.access import Shape, shape_of
 from xgpu.reasons import Reason
 
 if TYPE_CHECKING:
@@ -141,6 +141,7 @@ class Families:
     def __init__(self, families: Iterable[KernelFamily]):
         self._families = tuple(families)
         self._of_heroes: dict[str, list[tuple[KernelFamily, Heroes]]] = {}
+        self._loops: dict[Shape, Kind] = {}
         for family in self._families:
             if family.heroes is not None:
                 for name in family.heroes.operations:
@@ -155,7 +156,14 @@ class Families:
 
     def loop_over(self, value: ir.Value) -> Kind:
         """Return the kind of loops over the elements of ``value``."""
-        return Kind(self._families[-1], shape_of(value))
+        return self.loop_of(shape_of(value))
+
+    def loop_of(self, shape: Shape) -> Kind:
+        """Return the kind of loops over the elements of arrays of ``shape``."""
+        kind = self._loops.get(shape)
+        if kind is None:
+            kind = self._loops[shape] = Kind(self._families[-1], shape)
+        return kind
 
     @property
     def of_parts(self) -> KernelFamily | None:

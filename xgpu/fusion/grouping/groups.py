@@ -102,17 +102,9 @@ class Grouping(Levels):
     def _falling_back(self) -> Set[ir.Operation]:
         return frozenset(op for _, op in self.fallbacks)
 
-    @cached_property
-    def _of_heroes(self) -> Mapping[ir.Value, Group]:
-        return {value: group for group in self.begun for value in group.forms}
-
     def falls_back(self, op: ir.Operation) -> bool:
         """Whether ``op`` falls back to XLA."""
         return op in self._falling_back
-
-    def made_with_hero(self, value: ir.Value) -> Group | None:
-        """Return the group whose hero, or whose hero's epilogue, defines ``value``: only its kernel can store it."""
-        return self._of_heroes.get(value)
 
     def storing(self, values: Mapping[ir.Value, tuple[int, Reason]], families: Families) -> "Grouping":
         """Return a grouping that stores ``values`` too, by loops at the levels given, for consumers of higher ones."""

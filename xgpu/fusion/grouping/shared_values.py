@@ -14,8 +14,9 @@ time exponential in their length.
 
 import math
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Self
+from typing import Self
 
 from xgpu import ir
 from xgpu.costs.evaluations import ONLY, Evaluations, Members, Need
@@ -32,10 +33,10 @@ from xgpu.fusion.grouping.families import Families, Kind
 from xgpu.fusion.grouping.grouper import group_block
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping
 from xgpu.indexing.access import shape_of
+from xgpu.numbered_block import Number, NumberedBlock
 from xgpu.reasons import Reason
-from xgpu.structure import captured
 
-type _Choice = dict[ir.Value, int]
+type _Choice = dict[Number, int]
 """Values to store, each with the level of the kernel that does."""
 type _Needed = Sequence[Need[Group]]
 """How often which kernels compute a value."""
@@ -75,78 +76,100 @@ def group_operations(
     ``families`` are those of the kernels that there may be; ``scalars_fall_back`` is passed on to `group_block`.
     """
     facts = BlockFacts(operations, results, families, target)
-    costs, evaluations = Costs(), Evaluations[Group](operations)
-    steps = [_Step.of(op) for op in operations]
+    block = NumberedBlock(operations)
+    costs, evaluations = Costs(block), Evaluations[Group](block)
+    candidates = [_may_be_stored(block, number) for number in range(len(operations))]
     awaited: dict[ir.Value, Reason] = {}
     choice: _Choice = {}
     for _ in range(_GROUPINGS):
         grouping = group_block(facts, scalars_fall_back, awaited)
+        known = _Known.of(grouping, block, candidates)
         # What was chosen for the groups before is nearly what will be for these.
-        expected = {value: level for value, level in choice.items() if not grouping.is_stored(value)}
-        choice, more, why = _choose(steps, grouping, families, costs, evaluations, target, expected)
-        reasons = {value: why[value].reason for value in more}
+        expected = {value: level for value, level in choice.items() if value not in known.stored_at}
+        choice, more, why = _choose(known, families, costs, evaluations, target, expected)
+        reasons = {block.values[value]: why[value].reason for value in more}
         if not more:
             # Only what no rule stores is one thread's work.
-            by_kernels = [op for op in operations if not grouping.falls_back(op)]
-            stored = grouping.stored_at.keys() | choice.keys()
+            by_kernels = [op for number, op in enumerate(operations) if number not in known.falling_back]
+            stored = grouping.stored_at.keys() | {block.values[value] for value in choice}
             reasons = dict.fromkeys(long_elements(by_kernels, stored, evaluations, target), _LONG)
         if not reasons:
             break
         awaited |= reasons
-    chosen = {value: (level, why[value].reason) for value, level in reversed(choice.items())}
+    chosen = {block.values[value]: (level, why[value].reason) for value, level in reversed(choice.items())}
     grouping = grouping.storing(chosen, families)
     recomputed = [each for each in reversed(why.values()) if each.verdict == Verdict.RECOMPUTED]
     return grouping, [*decisions.stored(grouping.why_stored), *recomputed]
 
 
-class _Step(NamedTuple):
-    """An operation, and what rounds ask of each: its results, the elements of one, and the values that it reads.
+def _may_be_stored(block: NumberedBlock, number: int) -> bool:
+    """Whether an operation has one result, for which kernels do something, and more than to widen elements."""
+    results = block.results[number]
+    if len(results) != 1 or block.names[number] in VIEWS or not block.elements(results[0]):
+        return False
+    return not _only_widens(block.operations[number])
 
-    ``may_be_stored``: whether there is one result, for which kernels do something, and more than to widen elements.
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What rounds ask of a ``grouping``, by numbers of the values of its ``block``.
+
+    ``stored_at`` has the level of the kernel that stores each value of ``grouping``, ``levels`` the lowest level of one
+    that can read it. ``read_at`` is ``stored_at`` with what is given. ``own`` has the group whose hero, or whose hero's
+    epilogue, makes a value: only its kernel can store it. ``falling_back`` has the operations left to XLA that make
+    values, ``backwards`` all operations, the last one first, each with whether its result may be stored for several
+    kernels.
     """
 
-    op: ir.Operation
-    results: tuple[ir.Value, ...]
-    size: int
-    reads: tuple[ir.Value, ...]
-    may_be_stored: bool
+    grouping: Grouping
+    block: NumberedBlock
+    stored_at: Mapping[Number, int]
+    levels: Sequence[int]
+    read_at: Mapping[Number, int]
+    own: Mapping[Number, Group]
+    falling_back: Set[int]
+    backwards: Sequence[tuple[int, bool]]
 
     @classmethod
-    def of(cls, op: ir.Operation) -> Self:
-        """Look at an operation."""
-        results = tuple(op.results)
-        size = elements(results[0]) if len(results) == 1 else 0
-        reads = tuple(dict.fromkeys((*op.operands, *captured(op))))
-        may_be_stored = len(results) == 1 and size > 0 and op.name not in VIEWS and not _only_widens(op)
-        return cls(op, results, size, reads, may_be_stored)
+    def of(cls, grouping: Grouping, block: NumberedBlock, candidates: Sequence[bool]) -> Self:
+        """Look values up once; ``candidates`` tells of which operations results may be stored."""
+        stored_at = {block.numbers[value]: level for value, level in grouping.stored_at.items()}
+        given = {number: -1 for number, maker in enumerate(block.makers) if maker is None}
+        own = {block.numbers[value]: group for group in grouping.begun for value in group.forms}
+        made_by_xla = [block.numbers[value] for _, op in grouping.fallbacks for value in op.results]
+        falling_back = {number for value in made_by_xla if (number := block.makers[value]) is not None}
+        backwards = [
+            (number, candidates[number] and number not in falling_back) for number in reversed(range(len(candidates)))
+        ]
+        levels = [grouping.level(value) for value in block.values]
+        return cls(grouping, block, stored_at, levels, given | stored_at, own, falling_back, backwards)
+
+    def made_at(self, value: Number) -> int:
+        """Return the lowest level of a kernel that can compute a value."""
+        return self.levels[value] - (value in self.stored_at)
 
 
 def _choose(
-    steps: Sequence[_Step],
-    grouping: Grouping,
+    known: _Known,
     families: Families,
     costs: Costs,
     evaluations: Evaluations[Group],
     target: Device,
     choice: _Choice,
-) -> tuple[_Choice, Set[ir.Value], dict[ir.Value, Decision]]:
+) -> tuple[_Choice, Set[Number], dict[Number, Decision]]:
     """Return the values to store at their first kernel's level, those that kernels are to wait for, and decisions.
 
     ``choice`` has those that are expected to be stored.
     """
-    given = (operand for step in steps for operand in step.reads if grouping.is_given(operand))
-    # The last ones first, with whether their results may be stored for several kernels.
-    backwards = [(step, step.may_be_stored and not grouping.falls_back(step.op)) for step in reversed(steps)]
-    stored_at = {**dict.fromkeys(given, -1), **grouping.stored_at}
-    awaited: Set[ir.Value] = set()
-    why: dict[ir.Value, Decision] = {}
+    awaited: Set[Number] = set()
+    why: dict[Number, Decision] = {}
     has_moves, most = False, math.inf
     for stores_moves in (False, True):
         for _ in range(_ROUNDS):
             before = choice, awaited
-            known = stored_at | choice | dict.fromkeys(awaited, -1)
-            this = _Round(grouping, families, costs, evaluations, target, known, stores_moves)
-            if not this.choose(backwards, most):
+            stored_at = {**known.read_at, **choice, **dict.fromkeys(awaited, -1)}
+            this = _Round(known, families, costs, evaluations, target, stored_at, stores_moves)
+            if not this.choose(most):
                 # Values of a chain were stored, which makes each look cheap: without them kernels compute the chain.
                 break
             choice, awaited, why, has_moves = this.choice, this.awaited, this.decisions, this.has_moves
@@ -168,15 +191,16 @@ class _Round:
 
     def __init__(
         self,
-        grouping: Grouping,
+        known: _Known,
         families: Families,
         costs: Costs,
         evaluations: Evaluations[Group],
         target: Device,
-        stored_at: Mapping[ir.Value, int],
+        stored_at: Mapping[Number, int],
         stores_moves: bool,
     ):
-        self._grouping = grouping
+        self._known = known
+        self._block = known.block
         self._families = families
         self._costs = costs
         self._evaluations = evaluations
@@ -186,7 +210,7 @@ class _Round:
         self._stores_moves = stores_moves
         self.choice: _Choice = {}
         """The values to store, last ones first."""
-        self.awaited = set[ir.Value]()
+        self.awaited = set[Number]()
         """Those to wait for."""
         self.needs = 0
         """How many kinds of kernels compute a value, for all values together."""
@@ -196,62 +220,64 @@ class _Round:
         self._alike: dict[tuple[Kind, int, int], Group] = {}
         self._loops: dict[Group, int] = {}
         self._bytes_of_instructions: dict[Group, float] = {}
-        self._most: dict[ir.Value, float] = {}
-        self.decisions: dict[ir.Value, Decision] = {}
+        self._most: dict[Number, float] = {}
+        self.decisions: dict[Number, Decision] = {}
         self.has_moves = False
 
-    def choose(self, steps: Sequence[tuple[_Step, bool]], most: float) -> bool:
-        """Choose the values to store, and those to wait for; tell whether ``needs`` are at most so many.
-
-        ``steps`` has all operations, the last one first, each with whether that is to be decided on its result.
-        """
-        grouping, evaluations = self._grouping, self._evaluations
+    def choose(self, most: float) -> bool:
+        """Choose the values to store, and those to wait for; tell whether ``needs`` are at most so many."""
+        evaluations, results, stored_at = self._evaluations, self._block.results, self._known.stored_at
         evaluations.start()
-        for group in grouping.groups:
+        for group in self._known.grouping.groups:
             kernel, member = (group, ONLY) if group.heroes else self._loop(group)
             for root in group.roots:
-                evaluations.want(root, kernel, member)
-        for step, is_candidate in steps:
+                evaluations.want(self._block.numbers[root], kernel, member)
+        for number, is_candidate in self._known.backwards:
             computing: dict[Group, Members] = {}
-            for value in step.results:
+            for value in results[number]:
                 needed: _Needed = evaluations.of(value)
                 self.needs += len(needed)
                 if needed and is_candidate:
-                    needed = self._consider(value, step.size, needed)
-                before = grouping.stored_at.get(value), self.choice.get(value)
+                    needed = self._consider(value, needed)
+                # Kernels compute what no lower one stores, up to the first that is chosen to.
+                last = min(stored_at.get(value, math.inf), self.choice.get(value, math.inf))
                 for group, members, *_ in needed:
-                    if _computes(group.level, *before):
+                    if group.level <= last:
                         computing[group] = computing.get(group, 0) | members
             if computing:
-                evaluations.compute(step.op, computing)
+                evaluations.compute(number, computing)
             if self.needs > most:
                 return False
-            self._bound_operands(step)
+            if self._most:
+                self._bound_operands(number)
         return True
 
-    def _bound_operands(self, step: _Step) -> None:
+    def _bound_operands(self, number: int) -> None:
         """Note that what a value is computed from takes no more instructions than the value does."""
-        most = min([self._most[value] for value in step.results if value in self._most], default=math.inf)
-        if most < math.inf:
-            for operand in step.reads:
+        bounds = [self._most[value] for value in self._block.results[number] if value in self._most]
+        if bounds and (most := min(bounds)) < math.inf:
+            for operand in self._block.reads[number]:
                 # What is stored was loaded, however many instructions it takes itself.
                 if operand not in self._stored_at:
                     self._most[operand] = min(most, self._most.get(operand, math.inf))
 
-    def _consider(self, value: ir.Value, size: int, needed: _Needed) -> _Needed:
-        """Decide on ``value``, of ``size`` elements, of which each kernel of ``needed`` computes so many.
+    def _consider(self, value: Number, needed: _Needed) -> _Needed:
+        """Decide on a value, of which each kernel of ``needed`` computes so many elements.
 
         It is stored if that is cheaper. Returns the kernels that compute it after the decision.
         """
-        own, level = self._grouping.made_with_hero(value), self._made_at(value)
-        if self._grouping.is_stored(value):
-            if own or self._grouping.stored_at[value] < level:
+        before, size = self._known.stored_at.get(value), self._block.elements(value)
+        if before is None and len(needed) == 1 and needed[0].kernels == 1 and needed[0].times <= size:
+            return needed
+        own, level = self._known.own.get(value), self._known.made_at(value)
+        if before is not None:
+            if own or before < level:
                 return needed
             needed = [each for each in needed if each.kernel.level <= level]
         # The kernels of a hero's group do not wait for each other.
         can_wait = any(each.kernel is not own for each in needed)
         is_repeated = _evaluations(needed) > size
-        if is_repeated and can_wait and self._decide(self._waiting_for(value, size, needed)):
+        if is_repeated and can_wait and self._decide(value, self._waiting_for(value, size, needed)):
             self.awaited.add(value)
             followed = 1 + max([self._followed.get(each.kernel, 0) for each in needed])
             if own is None:
@@ -260,20 +286,16 @@ class _Round:
             self._evaluations.want(value, own, ONLY)
             return [Need(own, ONLY, 1, size)]
         is_once = _kernels(needed) == 1 and not is_repeated
-        return needed if own or is_once or self._grouping.is_stored(value) else self._consider_later(value, needed)
+        return needed if own or is_once or before is not None else self._consider_later(value, needed)
 
-    def _made_at(self, value: ir.Value) -> int:
-        """Return the lowest level of a kernel that can compute ``value``."""
-        return self._grouping.level(value) - self._grouping.is_stored(value)
-
-    def _decide(self, decision: Decision) -> bool:
-        """Record a decision, the last one on its value counts, and tell whether it is to store."""
-        self.decisions[decision.value] = decision
+    def _decide(self, value: Number, decision: Decision) -> bool:
+        """Record a decision on a value, of which the last one counts, and tell whether it is to store."""
+        self.decisions[value] = decision
         return decision.verdict == Verdict.STORED
 
-    def _waiting_for(self, value: ir.Value, size: int, needed: _Needed) -> Decision:
-        """Decide whether kernels that recompute ``value`` for each element wait for another kernel that stores it."""
-        level, kernels = self._grouping.level(value) + 1, _kernels(needed)
+    def _waiting_for(self, value: Number, size: int, needed: _Needed) -> Decision:
+        """Decide whether kernels that recompute a value for each element wait for another kernel that stores it."""
+        level, kernels = self._known.levels[value] + 1, _kernels(needed)
         computed = round(_evaluations(needed) / size, 1)
         # Of kernels of several levels the first may store the value for the others, which is decided on afterwards.
         is_one_level = len({(group.level, self._followed.get(group, 0)) for group, *_ in needed}) == 1
@@ -283,7 +305,7 @@ class _Round:
         for each in needed:
             saved += each.kernels * each.times * self._instruction_bytes(each.kernel)
             spent += each.kernels * self._costs.byte_size(value, round(min(each.times, size)))
-        if not self._grouping.is_stored(value):
+        if value not in self._known.stored_at:
             spent += self._costs.byte_size(value, size)
         if is_one_level and kernels > 1:
             read = self._costs.of(value, self._stored_at, level).bytes
@@ -292,49 +314,51 @@ class _Round:
                 # All of them may not have to be read again.
                 spent += kernels * read - self._read_again(value, level, MOST_VISITED, needed)
         if saved * _MOST_INSTRUCTIONS <= spent:
-            return Decision(Verdict.RECOMPUTED, value, Reason(_CHEAP, (computed,)))
+            return Decision(Verdict.RECOMPUTED, self._block.values[value], Reason(_CHEAP, (computed,)))
         most, origins = spent / saved, self._costs.moved_from(value)
         if origins:
             most = max(_HIDDEN_MOVES * most, LOAD)
             self.has_moves |= most < _MOST_INSTRUCTIONS_OF_MOVES
             if most >= _MOST_INSTRUCTIONS_OF_MOVES or not self._stores_moves:
-                return Decision(Verdict.RECOMPUTED, value, Reason(_CHEAP, (computed,)))
+                return Decision(Verdict.RECOMPUTED, self._block.values[value], Reason(_CHEAP, (computed,)))
         parts = computed, math.ceil(most)
         few = Reason(_FEW, parts)
         if most >= self._most.get(value, math.inf):
             # What a value is computed from takes no more instructions than the value, which did not take so many.
-            return Decision(Verdict.RECOMPUTED, value, few)
+            return Decision(Verdict.RECOMPUTED, self._block.values[value], few)
 
-        def is_stored(each: ir.Value) -> bool:
+        def is_stored(each: Number) -> bool:
             return self._stored_at.get(each, level) < level or each in origins
 
         again = self._evaluations.instructions_again(value, is_stored, most)
         if origins and again <= most:
             again += self._target.instructions_of_pass * self._costs.passes_again(value, is_stored)
         if again > most:
-            return Decision(Verdict.STORED, value, Reason(_MANY, parts))
+            return Decision(Verdict.STORED, self._block.values[value], Reason(_MANY, parts))
         if not origins:
             self._most[value] = most
-        return Decision(Verdict.RECOMPUTED, value, few)
+        return Decision(Verdict.RECOMPUTED, self._block.values[value], few)
 
-    def _consider_later(self, value: ir.Value, needed: _Needed) -> _Needed:
-        """Let the first kernel that computes ``value`` store it for those of higher levels, if that is cheaper."""
+    def _consider_later(self, value: Number, needed: _Needed) -> _Needed:
+        """Let the first kernel that computes a value store it for those of higher levels, if that is cheaper."""
+        of = self._block.values[value]
         first = level = min([group.level for group, *_ in needed])
         is_extra = not any(self._can_store(group, value) for group, *_ in needed if group.level == first)
         if is_extra:
-            level = self._grouping.level(value)
+            level = self._known.levels[value]
         later = [each for each in needed if each.kernel.level > level]
         readers = _kernels(later)
-        if not later or (is_extra and readers == 1 and later[0].times <= elements(value)):
+        if not later or (is_extra and readers == 1 and later[0].times <= self._block.elements(value)):
             # A kernel of its own would read and compute as much as the one that needs the value.
             if _kernels(needed) > 1:
                 reason = Reason("{} kernels compute it, and none comes before another", (_kernels(needed),))
-                self._decide(Decision(Verdict.RECOMPUTED, value, reason))
+                self._decide(value, Decision(Verdict.RECOMPUTED, of, reason))
             return needed
         # However large the computation is, it is enough to know that it is too large to be written again.
         most = MOST_OPERATIONS if readers > is_extra else MOST_VISITED
         cost = self._costs.of(value, self._stored_at, level + 1, most)
-        size, once = byte_size(value), cost.bytes + cost.instruction_bytes(elements(value), self._target)
+        count = self._block.elements(value)
+        size, once = self._costs.byte_size(value, count), cost.bytes + cost.instruction_bytes(count, self._target)
         again = self._read_again(value, level + 1, most, later) + cost.instruction_bytes(
             _evaluations(later), self._target
         )
@@ -344,15 +368,15 @@ class _Round:
         reason = Reason(_COSTS, (readers, again, (readers + 1) * size + extra))
         if is_long:
             reason = Reason("{} kernels would have to recompute it, in {} operations or more", (readers, most))
-        if self._decide(Decision(Verdict.STORED if is_worth else Verdict.RECOMPUTED, value, reason)):
+        if self._decide(value, Decision(Verdict.STORED if is_worth else Verdict.RECOMPUTED, of, reason)):
             self.choice[value] = level
             if is_extra:
                 return [*needed, *self._wanted_by_loop(value, level, 0)]
         return needed
 
-    def _read_again(self, value: ir.Value, level: int, most: int, needed: _Needed) -> float:
-        """Return the bytes that kernels of ``level`` read to recompute ``value``, beside what they read anyway."""
-        total, size = 0.0, elements(value)
+    def _read_again(self, value: Number, level: int, most: int, needed: _Needed) -> float:
+        """Return the bytes that kernels of ``level`` read to recompute a value, beside what they read anyway."""
+        total, size = 0.0, self._block.elements(value)
         for kernel, members, kernels, times in needed:
             share = min(1, times / size)
             is_known = partial(self._is_known, kernel, members, share)
@@ -361,15 +385,18 @@ class _Round:
             total += kernels * cost.bytes * share
         return total
 
-    def _is_known(self, kernel: Group, members: Members, share: float, value: ir.Value, count: int) -> bool:
-        """Whether kernels read or compute this share of ``count`` elements of ``value`` anyway."""
-        return self._evaluations.known(value, kernel, members) >= min(elements(value), count) * share
+    def _is_known(self, kernel: Group, members: Members, share: float, value: Number, count: int) -> bool:
+        """Whether kernels read or compute this share of ``count`` elements of a value anyway."""
+        return self._evaluations.known(value, kernel, members) >= min(self._block.elements(value), count) * share
 
-    def _wanted_by_loop(self, value: ir.Value, level: int, followed: int) -> _Needed:
-        """Let a loop of its own compute ``value``, which so many other kernels wait for, one after the other."""
-        kernel, member = self._loop(Group(self._families.loop_over(value), level, roots=(value,)), followed)
+    def _wanted_by_loop(self, value: Number, level: int, followed: int) -> _Needed:
+        """Let a loop of its own compute a value, which so many other kernels wait for, one after the other."""
+        root = self._block.values[value]
+        kernel, member = self._loop(
+            Group(self._families.loop_of(self._block.shape(value)), level, roots=(root,)), followed
+        )
         self._evaluations.want(value, kernel, member)
-        return [Need(kernel, member, 1, elements(value))]
+        return [Need(kernel, member, 1, self._block.elements(value))]
 
     def _loop(self, group: Group, followed: int = 0) -> tuple[Group, Members]:
         """Return the loop that stands for all that are like ``group``, and which member of these that is."""
@@ -378,11 +405,12 @@ class _Round:
         self._loops[kernel] = number = self._loops.get(kernel, -1) + 1
         return kernel, 1 << number
 
-    def _can_store(self, group: Group, value: ir.Value) -> bool:
-        """Whether the kernel of ``group`` computes ``value`` at its own indices, so that it can store it."""
+    def _can_store(self, group: Group, value: Number) -> bool:
+        """Whether the kernel of ``group`` computes a value at its own indices, so that it can store it."""
+        shape = self._block.shape(value)
         if group.kind.family.stores_beside:
-            return shape_of(group.heroes[0].operands[0]) == shape_of(value)
-        return group.kind == self._families.loop_over(value)
+            return shape_of(group.heroes[0].operands[0]) == shape
+        return group.kind == self._families.loop_of(shape)
 
     def _instruction_bytes(self, group: Group) -> float:
         """Return the bytes that take as long as an instruction of the kernel of ``group``, by its number of threads."""
@@ -399,11 +427,6 @@ def _only_widens(op: ir.Operation) -> bool:
     if op.name != "stablehlo.convert":
         return False
     return byte_size(op.operands[0], 1) < byte_size(op.results[0], 1)
-
-
-def _computes(level: int, stored_at: int | None, chosen_at: int | None) -> bool:
-    """Whether a kernel of ``level`` computes a value, which no lower one stores, or the first that is chosen to."""
-    return (stored_at is None or stored_at >= level) and (chosen_at is None or level <= chosen_at)
 
 
 def _kernels(needed: _Needed) -> int:

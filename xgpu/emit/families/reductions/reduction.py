@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.analysis.heroes import forms_of, is_packed
+from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
-from xgpu.costs.traffic import moved_bytes
 from xgpu.costs.values import elements, instructions
 from xgpu.dialects.attributes import FIRST_EXTREME, HERO, MANY_RESTS
 from xgpu.dialects.threads import ShuffleReduceOp
@@ -30,8 +29,6 @@ from xgpu.emit.runs import run_by_loads
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
-from xgpu.fusion.loops.steps import read_by_loop
-from xgpu.fusion.memory_reads import arrays_read
 from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, linearize, symbol
 from xgpu.indexing.hlo_maps import reshape_map
@@ -64,7 +61,7 @@ class Reductions(Accumulators):
         super().__init__(fusion)
         self.shape = ReductionShape.of(self.heroes[0])
         self.given: list[ir.Value] = []
-        followers = forms_of(fusion.body, self.heroes)
+        followers = fusion.facts.followers
         numbers = range(len(fusion.results))
         self.side_outputs = [i for i in numbers if fusion.results[i] not in followers]
         self.epilogue_outputs = [i for i in numbers if fusion.results[i] in followers]
@@ -141,7 +138,7 @@ class Reductions(Accumulators):
         pairs = list(zip(places, self.shape.extents, strict=True))
         kept, reduced = ([place for place, extent in pairs if extent.reduced == which] for which in (False, True))
         extents = IndexingMap(ranges(tuple(sizes)), (), self.shape.indices(kept, reduced))
-        found = [_start(extents, array, map_) for value in self._read for array, map_ in arrays_read(value)]
+        found = [_start(extents, array, map_) for array, map_ in self._arrays_read]
         starts = [start for start in found if start is not None]
         return list(dict.fromkeys([*starts, *([self._own_start] if self.side_outputs or not starts else [])]))
 
@@ -162,10 +159,9 @@ class Reductions(Accumulators):
         longest = min(super().longest_vector, vector_length(self.widths))
         if self.side_outputs and self.starts != [self._own_start]:
             longest = min(longest, alignment([self._own_start]))
-        moved = moved_bytes(self.fusion.body, self.fusion.aliases or (-1,) * len(self.fusion.results), read_by_loop)
         accesses = [(self.fusion.results[number], self.element_map(number)) for number in self.side_outputs]
-        accesses += [access for value in self._read for access in arrays_read(value)]
-        bytes_, blocks = moved / max(1, self.shape.elements), self.shape.results
+        accesses += self._arrays_read
+        bytes_, blocks = self.fusion.facts.moved_bytes / max(1, self.shape.elements), self.shape.results
         if not self.shape.is_rows:
             blocks = -(-blocks // WARP_SIZE)
         busy = replace(self.fusion.device, sm_count=max(1, min(blocks, self.fusion.device.sm_count)))
@@ -175,6 +171,11 @@ class Reductions(Accumulators):
     def _read(self) -> list[ir.Value]:
         """The values that the heroes read, each once."""
         return list(dict.fromkeys(value for hero in self.heroes for value in _inputs(hero)))
+
+    @property
+    def _arrays_read(self) -> list[tuple[ir.Value, IndexingMap]]:
+        """The arrays in memory that these are computed from, with the maps to their elements."""
+        return [access for value in self._read for access in self.fusion.facts.arrays_read(value)]
 
     def element_map(self, output: int) -> IndexingMap:
         """Return the map from the indices of an operand's element to those of the element of a side output."""
