@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import REDUCE, Attention, attention_of
+from xgpu.analysis.attention.attention import Attention, attention_of
 from xgpu.analysis.attention.chained_sums import MOVED
 from xgpu.analysis.attention.gradient import Gradient, gradient_of
 from xgpu.analysis.attention.lone_gradient import lone_gradient_of
+from xgpu.analysis.attention.places import REDUCE
 from xgpu.analysis.attention.sum_groups import SumGroups
 from xgpu.costs.attention import copying_seconds, is_fast, is_gradient_fast
 from xgpu.device import DEFAULT_DEVICE, Device, device
@@ -210,6 +211,8 @@ def _write(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Va
     end = first_user(gradient)
     if end is None:
         return "expected results of a gradient that are read"
+    if not all(_is_known_before(each.given, end) for each in gradient.sums):
+        return "expected the gradient of attention's result before what reads values of its rows"
     is_moved_later = results.index(result) > results.index(stage)
     if is_moved_later and not producer(stage).is_before_in_block(end):
         return "expected attention's result before what reads its gradient"
@@ -244,6 +247,12 @@ def _write_attention(attention: Attention, results: Sequence[ir.Value], arranged
 def _is_of_computed_matrices(attention: Attention, target: Device) -> bool:
     """Whether both products are better sums, for few rows, whose kernels compute keys and values as they read them."""
     return all(matrix_for_sums(op, target) is not None for op in (attention.first, attention.second))
+
+
+def _is_known_before(value: ir.Value, end: ir.Operation) -> bool:
+    """Whether a value is one from before an operation."""
+    op = defining_op(value)
+    return op is None or op.block != end.block or op.is_before_in_block(end)
 
 
 def _is_after(value: ir.Value, first: ir.Operation) -> bool:

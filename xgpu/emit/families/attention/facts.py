@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import DOT, Attention, attention_of, is_wide
+from xgpu.analysis.attention.attention import Attention, attention_of
 from xgpu.analysis.attention.chained_sums import Space, moved_from
 from xgpu.analysis.attention.factors import Factored, factored
+from xgpu.analysis.attention.places import DOT, is_wide
 from xgpu.analysis.attention.visible_keys import VisibleKeys, visible_keys
 from xgpu.costs.attention import AttentionSizes
 from xgpu.dialects.chain import CHAIN, returned
@@ -128,9 +129,13 @@ class AttentionTiles(ChainTiles):
         """The map of a tile that the chain stores: of its result, or of a reduction of the softmax for each row."""
         if value not in self.attention.row_values:
             return self.result(value)
+        return self.of_rows(self.attention.row_values[value])
+
+    def of_rows(self, map_: IndexingMap) -> IndexingMap:
+        """The map of a tile of a value of each row, given the map from the weights' indices."""
         row = self.row(symbol(0))
-        indices, inside = self.indices(row, dim(3)), self.attention.row_values[value]
-        results = [each.substitute(indices) for each in inside.results]
+        indices = self.indices(row, dim(3))
+        results = [each.substitute(indices) for each in map_.results]
         return self.made(results, (self.rows,), [self.row_bound(row)], 3)
 
     @staticmethod
