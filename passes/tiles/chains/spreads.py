@@ -371,7 +371,7 @@ class SpreadCode:
         return self._by_map(tile.map, shape, element)
 
     def _place(self, key: _Key, rank: int = 2) -> list[ir.Value]:
-        """Return the numbers of block and step, and the indices of an element in the tile, which may be of rows alone."""
+        """Return the numbers of block and step, and the indices of an element in a tile of this rank."""
         half, number = key
         if rank == 1:
             return [*self._at, self._position.rows[half]]
