@@ -40,7 +40,10 @@ class FindChains(BlockRewrite):
     """Makes one operation, for one kernel, of two products where one reads values computed from the other.
 
     That is attention: a softmax of the rows of a product, and of what is made of them by masks, biases and functions of
-    single elements, weights the rows of another one. What masks and biases are cheaply made of is taken into the chain.
+    single elements, weights the rows of another one. What masks and biases are cheaply made of is taken into the chain;
+    where that takes many operations, as random bits do, it reads the narrowest value on the way. After the softmax
+    weights may have factors, such as a dropout's, which are in memory or made of indices. With a sink, rows have other
+    divisors.
 
     Where a gradient reads what lies between the products, attention stores of each row its largest logit and the sum of
     its weights, too, and the gradient's products become chains that compute the weights again: one of those with a

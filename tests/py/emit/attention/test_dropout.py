@@ -193,6 +193,14 @@ def test_other_functions_of_weights_are_left_in_parts(factored: Callable[[Any, A
     assert "attention" not in [kernel.emitter for kernel in kernels]
 
 
+def test_factors_of_f16_are_conditions() -> None:
+    """Weights of f16 are relative to less than the largest one, and have no room for factors."""
+    specs = ["f16[2,512,4,64]"] * 3
+    for function, spec, is_found in ((_chosen, "pred[2,4,512,512]", True), (_multiplied, "f16[2,4,512,512]", False)):
+        kernels = planned(function, [*specs, spec], TARGET, xgpu.Options()).kernels
+        assert ("attention" in [kernel.emitter for kernel in kernels]) is is_found
+
+
 def test_a_gradient_with_other_conditions_is_left_in_parts() -> None:
     """Sums of gradients times weights are those of the result only if both have the same factors."""
 

@@ -232,6 +232,8 @@ def attention_problem(attention: Attention, result: ir.Value, arrays: dict[ir.Va
     types = {dtype_of(each).hlo for each in (*attention.first.operands, *attention.second.operands)}
     if types not in ({"bf16"}, {"f16"}, {FULL}):
         return f"expected operands of bf16, of f16 or of {FULL}, got {', '.join(sorted(types))}"
+    if types == {"f16"} and attention.softmax.factors.others:
+        return "expected weights of f16 without factors but numbers and conditions: they may be 2^8 times as large"
     for product in (attention.first, attention.second):
         if problem := product_problem(product):
             return problem
