@@ -7,7 +7,7 @@ also one of the result times its gradient: over the elements of a row instead of
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -213,8 +213,8 @@ def _row_sum(op: ir.Operation, attention: Attention) -> RowSum | str:
     if reducing_function(op) != "add" or number_of(op.operands[1]) != 0.0:
         return "expected no reductions of what lies between attention's products but sums"
     shape = shape_of(op.operands[0])
-    multiplied = factors_of((op.operands[0], identity_map(shape).with_simple_results()))
     softmax = attention.softmax
+    multiplied = factors_of(op, lambda value: value in (softmax.powers[0], softmax.quotients[0]))
     weights = [each for each in multiplied.places if each[0] in (softmax.powers[0], softmax.quotients[0])]
     products = [each for each in multiplied.places if is_product(each)]
     if len(weights) != 1 or len(products) != 1:
@@ -261,13 +261,17 @@ class Multiplied(NamedTuple):
     is_negative: bool
 
 
-def factors_of(place: Place) -> Multiplied:
-    """Return what a value is the product of."""
-    found, factors, is_negative, pending = list[Place](), NO_FACTORS, False, [place]
+def factors_of(sums: ir.Operation, is_kept: Callable[[ir.Value], bool]) -> Multiplied:
+    """Return the product that elements of a reduction are; values that are kept, and those of rows, are one factor."""
+    along = {number for number, each in enumerate(accesses(sums)[0].map.results) if each.variables()[1]}
+    start = sums.operands[0], identity_map(shape_of(sums.operands[0])).with_simple_results()
+    found, factors, is_negative, pending = list[Place](), NO_FACTORS, False, [start]
     while pending:
         value, map_ = place = behind(pending.pop(), MOVES)
         op = defining_op(value)
-        if (taken := taken_off(place)) is not None:
+        if is_kept(value) or not along & {number for each in map_.results for number in each.variables()[0]}:
+            found.append(behind(place, SPREADS))
+        elif (taken := taken_off(place)) is not None:
             rest, factor = taken
             factors = factors.times(factor)
             pending += rest

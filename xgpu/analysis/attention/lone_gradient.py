@@ -45,7 +45,7 @@ def lone_gradient_of(op: ir.Operation) -> LoneGradient | None:
     if reducing_function(op) != "add" or number_of(op.operands[1]) != 0.0:
         return None
     shape = shape_of(op.operands[0])
-    found, factors, _ = factors_of((op.operands[0], identity_map(shape).with_simple_results()))
+    found, factors, _ = factors_of(op, lambda value: _softmax_of(value) is not None)
     products = [each for each in found if is_product(each)]
     weights = [each for each in found if _softmax_of(each[0]) is not None]
     if len(products) != 1 or len(weights) != 1:

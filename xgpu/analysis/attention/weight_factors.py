@@ -6,7 +6,7 @@ so as a choice, or as a product with a condition that is made a number.
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +17,9 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.structure import defining_op, dtype_of
 
 _MULTIPLY, _DIVIDE, _SELECT = "stablehlo.multiply", "stablehlo.divide", "stablehlo.select"
+_ADD, _SUBTRACT = "stablehlo.add", "stablehlo.subtract"
+_ARITHMETIC = (_MULTIPLY, _DIVIDE, _ADD, _SUBTRACT)
+_SPREADS_ALONE = SPREADS - {"stablehlo.convert"}
 _LEAST_NUMBER, _MOST_NUMBER = 2.0**-20, 2.0**20
 """Bounds of the number by which results may be multiplied instead of weights."""
 _DEEPEST = 8
@@ -53,6 +56,14 @@ class WeightFactors:
         """The values that they are computed from."""
         return [
             value for value, _ in (*(each.place for each in self.conditions), *(each.place for each in self.others))
+        ]
+
+    def others_along(self, dimension: int, is_along: bool) -> list[Factor]:
+        """Return the other factors that differ along a dimension of the weights, or those that do not."""
+        return [
+            each
+            for each in self.others
+            if any(dimension in result.variables()[0] for result in each.place[1].results) is is_along
         ]
 
     @property
@@ -101,7 +112,7 @@ def unfactored(place: Place) -> Iterator[tuple[Place, WeightFactors]]:
 
 
 def taken_off(place: Place) -> tuple[list[Place], WeightFactors] | None:
-    """Return what a value is of others by a number or by conditions, None if by nothing of that kind.
+    """Return what a value is of others by division, or by conditions; None if by nothing of that kind.
 
     If it is nothing but numbers and conditions itself, there is no other.
     """
@@ -112,10 +123,7 @@ def taken_off(place: Place) -> tuple[list[Place], WeightFactors] | None:
     if op is None or op.name not in (_DIVIDE, _SELECT):
         return None
     read = [(op.operands[each.operand], then(map_, each.map)) for each in accesses(op)]
-    for number, factor in _taken_off(op, read):
-        if not factor.others:
-            return [read[number]], factor
-    return None
+    return next((([read[number]], factor) for number, factor in _taken_off(op, read)), None)
 
 
 def _taken_off(op: ir.Operation, read: list[Place]) -> Iterator[tuple[int, WeightFactors]]:
@@ -148,16 +156,16 @@ def _plain(place: Place, depth: int) -> WeightFactors | None:
 
     Numbers are rounded as they are in the program.
     """
-    value, map_ = behind(place, SPREADS)
+    value, map_ = behind(place, _SPREADS_ALONE)
     if (number := number_of(value)) is not None:
-        return WeightFactors(number) if number > 0 else None
+        return _rounded(number, value) if number > 0 else None
     op = defining_op(value)
     if op is None or not depth:
         return None
     if op.name == "stablehlo.convert" and dtype_of(op.operands[0]).kind == "bool":
         condition = behind((op.operands[0], then(map_, accesses(op)[0].map)), SPREADS)
         return WeightFactors(conditions=frozenset((Condition(condition, True),)))
-    if op.name not in (_MULTIPLY, _DIVIDE, _SELECT):
+    if op.name not in (*_ARITHMETIC, _SELECT, "stablehlo.convert") or not dtype_of(value).is_float:
         return None
     read = [(op.operands[each.operand], then(map_, each.map)) for each in accesses(op)]
     if op.name == _SELECT:
@@ -165,9 +173,27 @@ def _plain(place: Place, depth: int) -> WeightFactors | None:
             if (found := _plain(read[chosen], depth - 1)) is not None:
                 return found.times(WeightFactors(conditions=conditions))
         return None
-    left, right = (_plain(each, depth - 1) for each in read)
-    if left is None or right is None or (op.name == _DIVIDE and right.conditions):
+    parts = [found for each in read if (found := _plain(each, depth - 1)) is not None]
+    return _combined(op, parts) if len(parts) == len(read) else None
+
+
+def _combined(op: ir.Operation, parts: Sequence[WeightFactors]) -> WeightFactors | None:
+    """Return what arithmetic, or a conversion, makes of numbers, and of conditions where that can be said."""
+    (value,), (left, *others) = op.results, parts
+    conditions = left.conditions.union(*(each.conditions for each in others))
+    if not others:
+        return _rounded(left.number, value, conditions)
+    (right,) = others
+    if op.name == _MULTIPLY:
+        return _rounded(left.number * right.number, value, conditions)
+    if op.name == _DIVIDE and not right.conditions:
+        return _rounded(left.number / right.number, value, conditions)
+    if conditions or op.name == _DIVIDE:
         return None
-    number = left.number * right.number if op.name == _MULTIPLY else left.number / right.number
-    rounded = float(dtype_of(value).numpy.type(number))
-    return WeightFactors(rounded, left.conditions | right.conditions)
+    number = left.number + right.number if op.name == _ADD else left.number - right.number
+    return _rounded(number, value) if number > 0 else None
+
+
+def _rounded(number: float, value: ir.Value, conditions: frozenset[Condition] = frozenset()) -> WeightFactors:
+    """Return a number as one of a value's type."""
+    return WeightFactors(float(dtype_of(value).numpy.type(number)), conditions)

@@ -101,7 +101,7 @@ class AttentionEmitter:
         if not softmax.is_plain:
             divisor = of_rows.divisor(_where_any(reference, hlo.multiply(rounded, scale)))
             rounded = hlo.divide(divisor, scale)
-        quotient = self._divided(sums, rounded)
+        quotient = self._divided(sums, of_rows.multiplied(rounded))
         for value, output in zip(self.stored, outputs, strict=True):
             tile = quotient
             if value in self.attention.row_values:
@@ -112,8 +112,6 @@ class AttentionEmitter:
 
     def _divided(self, sums: ir.Value, divisor: ir.Value) -> ir.Value:
         """Return the result, of sums of values and of what divides these, of each row."""
-        if (number := self.attention.softmax.factors.number) != 1:
-            divisor = hlo.multiply(divisor, splat_like(1 / number, divisor))
         quotient: ir.Value = hlo.divide(sums, broadcast(divisor, [self.tiles.rows, self.tiles.columns], [0]))
         producer(quotient).attributes[GRADE] = int_attribute(16)
         return quotient
@@ -160,9 +158,9 @@ class AttentionEmitter:
         return is_above, chosen
 
     def _factored_weights(self, weights: ir.Value, program: TileProgram) -> ir.Value:
-        """Return the weights of a step times their factors, but for the number that the sums are multiplied by."""
+        """Return the weights of a step times their factors, but for those by which sums of a row are multiplied."""
         factors = self.attention.softmax.factors
-        for (value, map_), divides in factors.others:
+        for (value, map_), divides in factors.others_along(self.attention.key, is_along=True):
             factor = convert(program.tile(value, then(self.tiles.weights, map_)), FULL)
             weights = hlo.divide(weights, factor) if divides else hlo.multiply(weights, factor)
         for (value, map_), keeps in factors.conditions:

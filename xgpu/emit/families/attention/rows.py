@@ -47,6 +47,16 @@ class RowValues:
         self.program.make(value, lambda map_: made)
         return self._tile(self.softmax.divisor)
 
+    def multiplied(self, divisor: ir.Value) -> ir.Value:
+        """Return what divides sums instead, with the factors that all weights of a row have."""
+        factors = self.softmax.factors
+        if factors.number != 1:
+            divisor = times(divisor, 1 / factors.number)
+        for place, divides in factors.others_along(self.tiles.attention.key, is_along=False):
+            factor = self._tile(place)
+            divisor = hlo.multiply(divisor, factor) if divides else hlo.divide(divisor, factor)
+        return divisor
+
     def unfolded(self) -> ir.Value:
         """Return the largest logits as the program has them."""
         if (found := self.factored) is None:
