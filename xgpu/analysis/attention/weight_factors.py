@@ -22,6 +22,8 @@ _ARITHMETIC = (_MULTIPLY, _DIVIDE, _ADD, _SUBTRACT)
 _SPREADS_ALONE = SPREADS - {"stablehlo.convert"}
 _LEAST_NUMBER, _MOST_NUMBER = 2.0**-20, 2.0**20
 """Bounds of the number by which results may be multiplied instead of weights."""
+_MOST_PLACES = 32
+"""Values that are looked at behind a product's operand, to find a softmax."""
 _DEEPEST = 8
 """Operations on the way to a condition or a number, at most."""
 
@@ -100,7 +102,7 @@ def unfactored(place: Place) -> Iterator[tuple[Place, WeightFactors]]:
     while pending:
         place, factors = pending.pop()
         value, map_ = place = behind(place, MOVES)
-        if place in seen:
+        if place in seen or len(seen) > _MOST_PLACES:
             continue
         seen.add(place)
         yield place, factors
@@ -173,8 +175,12 @@ def _plain(place: Place, depth: int) -> WeightFactors | None:
             if (found := _plain(read[chosen], depth - 1)) is not None:
                 return found.times(WeightFactors(conditions=conditions))
         return None
-    parts = [found for each in read if (found := _plain(each, depth - 1)) is not None]
-    return _combined(op, parts) if len(parts) == len(read) else None
+    parts = list[WeightFactors]()
+    for each in read:
+        if (found := _plain(each, depth - 1)) is None:
+            return None
+        parts.append(found)
+    return _combined(op, parts)
 
 
 def _combined(op: ir.Operation, parts: Sequence[WeightFactors]) -> WeightFactors | None:
