@@ -14,6 +14,8 @@ from tests.py.planned import TARGET, planned
 from xgpu.passes.prepare.products import find_chains
 from xgpu.target.nvptx.cubin import find_ptxas
 
+from .attentions import LOW
+
 _ROWS, _KEYS = 70, 130
 _QKV = [f"bf16[1,{_ROWS},2,64]", *[f"bf16[1,{_KEYS},2,64]"] * 2]
 _SINK = "f32[2]"
@@ -150,6 +152,22 @@ def test_rows_that_see_nothing_are_zero(function: Callable[..., Any]) -> None:
     assert not expected[0][0, 5, 0].any()
     assert np.isnan(expected[0][0, 5, 1]).all()
     _is_right(program, [q, k, v, sink, mask], expected)
+
+
+def test_rows_whose_hidden_logits_are_numbers_are_averaged_without_a_sink() -> None:
+    """With one above them they are zero, as in the program, also where a causal mask hides steps by numbers."""
+
+    def function(q: Any, k: Any, v: Any, sink: Any, mask: Any) -> Any:
+        s = jnp.where(mask & jnp.tril(jnp.ones((150, 150), bool)), _logits(q, k), LOW)
+        return _sums(jax.nn.softmax(jnp.concatenate([s, _column(s, sink)], -1), axis=-1)[..., :-1], v)
+
+    program = _compiled(function, *["bf16[1,150,2,64]"] * 3, _SINK, "pred[150,150]")
+    q, k, v, sink, mask = program.random_inputs(9)
+    mask[7], sink[...] = False, (0.5, LOW)
+    (found,), (expected,) = program.run(q, k, v, sink, mask, sanitize=True), program.reference(q, k, v, sink, mask)
+    assert not found[0, 7, 0].any()
+    assert found[0, 7, 1].all()
+    assert np.abs(found.astype(np.float64) - expected.astype(np.float64)).max() <= 2**-6
 
 
 @pytest.mark.parametrize("function", [_appended, _before, _added, _relative])
