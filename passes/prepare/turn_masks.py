@@ -8,15 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import number_of
+from xgpu.analysis.attention.places import number_of
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.stablehlo_builder import hlo, splat, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite
-from xgpu.structure import defining_op, element_of, users_of
+from xgpu.structure import defining_op, dtype_of, element_of, users_of
 
 _SELECT, _COMPARE, _CONVERT = "stablehlo.select", "stablehlo.compare", "stablehlo.convert"
 _NOT = "stablehlo.not"
+_MULTIPLY, _DIVIDE = "stablehlo.multiply", "stablehlo.divide"
 _MOVES = frozenset(("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose"))
 _OPPOSITE = {"EQ": "NE", "NE": "EQ", "LT": "GE", "GE": "LT", "GT": "LE", "LE": "GT"}
 _LOW = -4096.0
@@ -31,7 +32,8 @@ class TurnMasks(BlockRewrite):
     everything else where it does not hold; the negation goes into the comparisons that the condition is made of. Other
     choices by that condition, such as those of gradients, follow. A condition that was made a number, and compared with
     one, is the condition again. Arrays of constants that hold from one diagonal to another, such as those of `np.tril`,
-    become comparisons of indices. Needs: sink-constants, so that every block has its own.
+    become comparisons of indices. Products of a condition that was made a number with another number, and quotients, as
+    dropouts make, are choices of that number. Needs: sink-constants, so that every block has its own.
 
     ```mlir
     %hidden = stablehlo.compare GT, %key, %row : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi1>
@@ -43,7 +45,9 @@ class TurnMasks(BlockRewrite):
     """
 
     NAME: ClassVar[str] = "turn-masks"
-    OPERATIONS: ClassVar[frozenset[str]] = frozenset((_SELECT, _COMPARE, _NOT, "stablehlo.constant"))
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset(
+        (_SELECT, _COMPARE, _NOT, _MULTIPLY, _DIVIDE, "stablehlo.constant")
+    )
     least_elements: int = 1024
     """Constants of fewer elements are left as they are."""
 
@@ -67,6 +71,8 @@ class TurnMasks(BlockRewrite):
             return _condition_again(op, turned)
         if op.name == _NOT:
             return turned.of(op.operands[0]) if len(shape) > 1 and _is_condition(op.results[0]) else None
+        if op.name in (_MULTIPLY, _DIVIDE):
+            return _chosen_number(op)
         condition, chosen, other = op.operands
         is_hidden = _is_low(chosen) and not _is_low(other)
         if not shape_of(condition) or not (is_hidden or (turned.has(condition) and not _is_low(other))):
@@ -127,6 +133,21 @@ class _Turned:
         elif op.name == _COMPARE:
             made = _opposite(op)
         return made
+
+
+def _chosen_number(op: ir.Operation) -> ir.Value | None:
+    """Return the choice of a number that a condition, made a number, is multiplied or divided to; None for others."""
+    for position in range(2 if op.name == _MULTIPLY else 1):
+        made, number = defining_op(op.operands[position]), number_of(op.operands[1 - position])
+        is_number = number is not None and 0 < number < math.inf
+        if not is_number or made is None or made.name != _CONVERT or not _is_condition(made.operands[0]):
+            continue
+        one = dtype_of(op.results[0]).numpy.type(1)
+        chosen = float(one * one.dtype.type(number) if op.name == _MULTIPLY else one / one.dtype.type(number))
+        type_ = ir.RankedTensorType(op.results[0].type)
+        made_choice: ir.Value = hlo.select(made.operands[0], splat(chosen, type_), splat(0.0, type_))
+        return made_choice
+    return None
 
 
 def _is_condition(value: ir.Value) -> bool:

@@ -60,6 +60,7 @@ PREPARE: Pipeline = (
     ("simplify-whole-slices", "before layouts are chosen: what is no slice is seen to lie in memory as it is"),
     ("forward-barriers{{keep={keep_barriers}}}", "before all that asks who reads a value: a barrier hides its readers"),
     ("turn-masks", "before find-chains, which asks what masks hide; after constants are in every block"),
+    ("separate-columns", "before find-chains, which asks for rows of logits alone"),
     (
         "find-chains{{target={target} find={fuse_attention} gradients={fuse_attention_gradients}}}",
         "before products are merged or rewritten, which a chain's are not; after barriers, which keep readers apart",

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import behind, longest
+from xgpu.analysis.attention.attention import longest
 from xgpu.analysis.attention.chained_sums import ChainedSums, chained_sums
 from xgpu.analysis.attention.gradient import Gradient
+from xgpu.analysis.attention.places import behind
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.hlo.stablehlo_builder import hlo, leading_part, splat, tensor
 from xgpu.indexing.access import identity_map, shape_of

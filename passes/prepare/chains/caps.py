@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import keeps_numbers, number_of
+from xgpu.analysis.attention.places import keeps_numbers, number_of
 from xgpu.passes.prepare.chains.parts import depending
 from xgpu.structure import defining_op, dtype_of, users_of
 
@@ -47,6 +47,14 @@ def caps(operations: Sequence[ir.Operation], logits: ir.Value) -> set[ir.Operati
     after = depending(operations, [tanh.results[0] for tanh in tangents])
     of_gradient = {op for op in after if op.results[0] not in slopes and _divisor(op) in divisors}
     return {*tangents, *before, *of_gradient}
+
+
+def divided(operations: Sequence[ir.Operation], values: Sequence[ir.Value]) -> set[ir.Operation]:
+    """Return the divisions of f32 by a number of what is computed from some values, among ``operations``, in order.
+
+    Of weights and gradients of weights, which products round next: a product with the inverse is as near.
+    """
+    return {op for op in depending(operations, values) if _divisor(op) is not None}
 
 
 def _is_cap(op: ir.Operation, slopes: Mapping[ir.Value, float]) -> bool:

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import DOT
 from xgpu.analysis.attention.chained_sums import ChainedSums, chained_sums
 from xgpu.analysis.attention.gradient import Gradient
+from xgpu.analysis.attention.places import DOT
 from xgpu.dialects.chain import returned
 from xgpu.emit.families.attention.sums_schedule import sums_problem
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import dim
 from xgpu.passes.prepare.chains.arranging import Arrangement
-from xgpu.passes.prepare.chains.caps import caps
+from xgpu.passes.prepare.chains.caps import caps, divided
 from xgpu.passes.prepare.chains.parts import Parts, Taken, end_moved, moved_stages, results_of, with_operands_before
 from xgpu.passes.prepare.chains.row_sums import reciprocal, row_sum
 from xgpu.structure import copy_operation, dtype_of, in_order, producer, users_of
@@ -50,7 +50,7 @@ class GradientChains:
             if isinstance(made, str):
                 return made
             found |= made
-        return found
+        return {**found, **{value: self._row(value) for value in self.gradient.rows}}
 
     def _write_all(
         self, results: Sequence[ir.Value], elements: Sequence[ir.Value]
@@ -153,9 +153,11 @@ class GradientChains:
                 given[value] = self._reciprocal(value) if divisions else self._row(value)
         powers = self.gradient.attention.softmax.powers[0]
         weights = {producer(powers)} if dtype_of(powers).hlo == "f32" else set()
-        return parts.write(
-            results, given, weights | caps(parts.operations, self.gradient.attention.softmax.logits), factors
-        )
+        attention = self.gradient.attention
+        weights |= caps(parts.operations, attention.softmax.logits)
+        others = [each.result for each in chain.products if each.op != attention.first]
+        weights |= divided(parts.operations, [attention.softmax.quotients[0], *others])
+        return parts.write(results, given, weights, factors)
 
     def _inner(self, chain: ChainedSums) -> frozenset[ir.Operation]:
         """Return the operations from the products of arrays to the results, without those on rows."""
@@ -230,7 +232,8 @@ class GradientChains:
 def first_user(gradient: Gradient) -> ir.Operation | None:
     """Return the first operation of attention's block that reads, or has in it what reads, a gradient's result."""
     block = gradient.attention.second.block
-    users = [user for value in results_of(gradient) for user in users_of(value)]
+    users = [user for value in results_of(gradient) if value not in gradient.rows for user in users_of(value)]
+    users += gradient.readers
     found = [_in_block(user, block) for user in users]
     known = [op for op in found if op is not None]
     return in_order(known)[0] if known and len(known) == len(found) else None

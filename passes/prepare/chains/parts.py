@@ -4,14 +4,15 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import is_tiled, keeps_numbers
 from xgpu.analysis.attention.chained_sums import MOVED
 from xgpu.analysis.attention.gradient import Gradient
+from xgpu.analysis.attention.places import is_tiled, keeps_numbers
 from xgpu.dialects.attributes import WEIGHT
 from xgpu.dialects.chain import ChainOp
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
+from xgpu.passes.prepare.chains.lengths import Lengths
 from xgpu.structure import (
     backward_slice,
     block_of,
@@ -64,9 +65,9 @@ class Parts:
 
         What is read as an array in one place is so in all others.
         """
-        arrays = set[ir.Value]()
+        arrays, lengths = set[ir.Value](), Lengths(_is_cheap)
         while True:
-            operations, inputs = _reached(results, taken, arrays)
+            operations, inputs = _reached(results, taken, arrays, lengths)
             if not (both := {value for op in operations for value in op.results if value in inputs}):
                 return cls(tuple(in_order(operations)), tuple(inputs))
             arrays |= both
@@ -117,11 +118,12 @@ class Parts:
 
 
 def _reached(
-    results: Sequence[ir.Value], taken: Taken, arrays: Container[ir.Value]
+    results: Sequence[ir.Value], taken: Taken, arrays: set[ir.Value], lengths: Lengths
 ) -> tuple[dict[ir.Operation, None], dict[ir.Value, None]]:
     """Return the operations that are taken, and the values that they read; ``arrays`` are read, however they are made.
 
-    A value may be among both: taken where it is computed with, and read where a product moves it.
+    A value may be among both: taken where it is computed with, and read where a product moves it. Where computing one
+    takes many operations, it is read at the narrowest place on the way, which is added to the arrays.
     """
     found: dict[ir.Operation, None] = {}
     inputs: dict[ir.Value, None] = {}
@@ -135,6 +137,8 @@ def _reached(
             continue
         seen.add((value, is_moved))
         op = defining_op(value) if block_of(value) == block else None
+        if op is not None and op not in taken.inner and not is_moved and lengths.is_long(value):
+            arrays.add(lengths.narrowest(value))
         is_known = op is not None and (op in taken.inner or op in found or is_constant(value))
         is_full = others > _MOST_OPERATIONS and not is_known
         if op is None or is_full or value in arrays or taken.is_read(value) or not taken.takes(op, is_moved):
@@ -169,7 +173,7 @@ def end_moved(gradient: Gradient, end: ir.Operation) -> ir.Value:
 
 def results_of(gradient: Gradient) -> list[ir.Value]:
     """Return what the chains of a gradient are made instead of."""
-    return [*(end_moved(gradient, end) for end in gradient.ends), *gradient.elements]
+    return [*(end_moved(gradient, end) for end in gradient.ends), *gradient.elements, *gradient.rows]
 
 
 def with_operands_before(chain: ir.Operation, results: Container[ir.Value]) -> bool:

@@ -23,8 +23,10 @@ def row_sum(sums: RowSum, result: ir.Value, computed: Callable[[ir.Value], ir.Va
     for factor, map_ in sums.factors:
         row = _rearranged(convert(computed(factor), _FULL), map_.results, wanted, sizes)
         value = hlo.multiply(value, row)
-    if sums.is_negative:
+    if sums.number == -1:
         value = hlo.negate(value)
+    elif sums.number != 1:
+        value = hlo.multiply(value, splat_like(sums.number, value))
     return convert(value, element_of(sums.op.results[0]))
 
 

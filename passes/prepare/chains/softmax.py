@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import Attention, then
+from xgpu.analysis.attention.attention import Attention
+from xgpu.analysis.attention.places import then
 from xgpu.hlo.stablehlo_builder import hlo, reshape
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.affine import AffineExpr

@@ -1,8 +1,8 @@
 """Chains of sums that are made of products alone: those of a group, each at the place of its result."""
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import DOT
 from xgpu.analysis.attention.chained_sums import ChainedSums, chained_sums
+from xgpu.analysis.attention.places import DOT
 from xgpu.analysis.attention.sum_groups import SumGroup
 from xgpu.costs.attention import AttentionSizes, are_sums_fast
 from xgpu.device import Device

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import REDUCE, Attention, attention_of
+from xgpu.analysis.attention.attention import Attention, attention_of
 from xgpu.analysis.attention.chained_sums import MOVED
 from xgpu.analysis.attention.gradient import Gradient, gradient_of
 from xgpu.analysis.attention.lone_gradient import lone_gradient_of
+from xgpu.analysis.attention.places import REDUCE
 from xgpu.analysis.attention.sum_groups import SumGroups
 from xgpu.costs.attention import copying_seconds, is_fast, is_gradient_fast
 from xgpu.device import DEFAULT_DEVICE, Device, device
@@ -39,7 +40,10 @@ class FindChains(BlockRewrite):
     """Makes one operation, for one kernel, of two products where one reads values computed from the other.
 
     That is attention: a softmax of the rows of a product, and of what is made of them by masks, biases and functions of
-    single elements, weights the rows of another one. What masks and biases are cheaply made of is taken into the chain.
+    single elements, weights the rows of another one. What masks and biases are cheaply made of is taken into the chain;
+    where that takes many operations, as random bits do, it reads the narrowest value on the way. After the softmax
+    weights may have factors, such as a dropout's, which are in memory or made of indices. With a sink, rows have other
+    divisors.
 
     Where a gradient reads what lies between the products, attention stores of each row its largest logit and the sum of
     its weights, too, and the gradient's products become chains that compute the weights again: one of those with a
@@ -163,7 +167,7 @@ def _is_faster(gradient: Gradient, arranged: Arrangement, target: Device, has_re
     if gradient.ends:
         stored = sum(math.prod(shape_of(value)) * dtype_of(value).bits // 8 for value in gradient.elements)
         return is_gradient_fast(sizes, target, copying + stored / target.memory_bandwidth, has_result)
-    return is_fast(sizes, target, copying)
+    return is_fast(sizes, target, copying, gradient.attention.is_whole)
 
 
 def _replaced(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Value] | str:
@@ -212,6 +216,8 @@ def _write(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Va
     end = first_user(gradient)
     if end is None:
         return "expected results of a gradient that are read"
+    if not all(_is_known_before(each.given, end) for each in gradient.sums):
+        return "expected the gradient of attention's result before what reads values of its rows"
     is_moved_later = results.index(result) > results.index(stage)
     if is_moved_later and not producer(stage).is_before_in_block(end):
         return "expected attention's result before what reads its gradient"
@@ -246,6 +252,12 @@ def _write_attention(attention: Attention, results: Sequence[ir.Value], arranged
 def _is_of_computed_matrices(attention: Attention, target: Device) -> bool:
     """Whether both products are better sums, for few rows, whose kernels compute keys and values as they read them."""
     return all(matrix_for_sums(op, target) is not None for op in (attention.first, attention.second))
+
+
+def _is_known_before(value: ir.Value, end: ir.Operation) -> bool:
+    """Whether a value is one from before an operation."""
+    op = defining_op(value)
+    return op is None or op.block != end.block or op.is_before_in_block(end)
 
 
 def _is_after(value: ir.Value, first: ir.Operation) -> bool:

@@ -52,7 +52,7 @@ class MergeRows(OperationRewrite):
     def rewrite(self, op: ir.Operation) -> None:
         """Merge the rows of a chain, if it is attention of which nothing but its result is stored."""
         attention = chained_attention(op)
-        if attention is None or len(op.results) != 1 or attention.softmax.within:
+        if attention is None or len(op.results) != 1 or attention.is_whole:
             return
         # What a mask says by the numbers of rows it says by those of one dimension.
         merged = None if visible_keys(attention) is not None else MergedRows.of(op, attention)

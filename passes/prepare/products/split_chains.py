@@ -55,7 +55,7 @@ class SplitChains(OperationRewrite):
     def rewrite(self, op: ir.Operation) -> None:
         """Split the keys of a chain, if it is attention of which nothing but its result is stored."""
         attention = chained_attention(op)
-        if attention is None or len(op.results) != 1 or attention.softmax.within:
+        if attention is None or len(op.results) != 1 or attention.is_whole:
             return
         length = split_keys(attention.keys, self.parts or _splits(attention, device(self.target)))
         if length >= attention.keys:

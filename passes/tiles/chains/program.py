@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import DOT
+from xgpu.analysis.attention.places import DOT
 from xgpu.dialects.attributes import HIDDEN
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.emit.families.attention.schedule import AttentionSchedule, ChainSchedule

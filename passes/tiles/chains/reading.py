@@ -22,6 +22,7 @@ from xgpu.structure import dtype_of, element_of
 _PAIR = 2
 _COLUMN = 1
 _BITS = (16, 32)
+_BYTE = 8
 
 
 def read_element(tile: TileOp, where: Sequence[ir.Value], branches: bool) -> ir.Value:
@@ -38,7 +39,8 @@ def read_element(tile: TileOp, where: Sequence[ir.Value], branches: bool) -> ir.
 def are_paired(tile: TileOp) -> bool:
     """Whether elements of an even column of a tile and the next one are read together."""
     element = element_of(tile.array)
-    if len(shape_of(tile.tile)) != _PAIR or not isinstance(element, ir.FloatType) or element.width not in _BITS:
+    is_number = isinstance(element, ir.FloatType) and element.width in _BITS
+    if len(shape_of(tile.tile)) != _PAIR or not (is_number or _is_condition(element)):
         return False
     return bool(tile.map.results) and has_pairs(flat_map(tile.map, shape_of(tile.array)), _COLUMN)
 
@@ -55,14 +57,24 @@ def read_pair(tile: TileOp, where: Sequence[ir.Value]) -> list[ir.Value]:
     inside = InDomainOp.build(flat, where) if flat.constraints else None
     if inside is not None:
         number = ir.arith.select(inside, number, create_index(0))
-    first = ArrayPointerOp.build(tile.array)
-    pointer = element_pointer(first, element, ir.arith.index_cast(integer_type(64), number))
-    alignment = _PAIR * dtype_of(tile.array).bits // 8
-    pair = load(pointer, ir.VectorType.get([_PAIR], element), alignment, invariant=True)
-    found = elements(pair)
+    first, stored = ArrayPointerOp.build(tile.array), integer_type(_BYTE) if _is_condition(element) else element
+    pointer = element_pointer(first, stored, ir.arith.index_cast(integer_type(64), number))
+    alignment = _PAIR * dtype_of(tile.array).storage_bits // _BYTE
+    if stored == element:
+        found = elements(load(pointer, ir.VectorType.get([_PAIR], element), alignment, invariant=True))
+    else:
+        # LLVM reads vectors of bytes one by one.
+        pair = load(pointer, integer_type(_PAIR * _BYTE), alignment, invariant=True)
+        shifts = (constant(pair.type, _BYTE * number) for number in range(_PAIR))
+        found = [ir.arith.trunci(element, ir.arith.shrui(pair, shift)) for shift in shifts]
     if inside is None:
         return found
     return [ir.arith.select(inside, each, constant(element, 0)) for each in found]
+
+
+def _is_condition(element: ir.Type) -> bool:
+    """Whether elements are conditions, of which each is a byte in memory."""
+    return isinstance(element, ir.IntegerType) and element.width == 1
 
 
 def _is_bounded(map_: IndexingMap) -> bool:

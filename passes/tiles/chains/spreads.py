@@ -18,6 +18,7 @@ from xgpu.dialects.xgpu import ApplyIndexingOp
 from xgpu.emit.scalar.constants import emit_constant
 from xgpu.emit.scalar.op import ScalarOp, constant
 from xgpu.emit.scalar.table import build_scalar
+from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import Symbol, symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -42,6 +43,8 @@ _WIDE: dict[str, Callable[..., ir.Value]] = {
     "stablehlo.multiply": ir.arith.mulf,
 }
 """Operations on floats of 16 bits that are written in f32."""
+_LEAST_DIVISOR, _MOST_DIVISOR = 2.0**-20, 2.0**20
+"""Bounds of the divisors whose inverses multiply instead: they are normal numbers."""
 _EIGHTH = 8
 _HALVES = 2
 _PAIR = 2
@@ -193,7 +196,8 @@ class SpreadCode:
         if isinstance(view, TileOp):
             return self._read(view)
         if isinstance(view, IndexTileOp):
-            return self._by_map(view.map, shape_of(view.tile), lambda key: _number(view, self._place(key)))
+            shape = shape_of(view.tile)
+            return self._by_map(view.map, shape, lambda key: _number(view, self._place(key, len(shape))))
         if op.name == "stablehlo.constant":
             return Spread(False, False, {(0, 0): emit_constant(op, ())})
         if op.name == "stablehlo.broadcast_in_dim":
@@ -249,8 +253,8 @@ class SpreadCode:
             return self._made(by_row, by_column, keys, lambda key: write(*(each.at(*key) for each in operands)))
         if _narrows(op) and by_column:
             return Spread(by_row, by_column, _narrowed(op, operands[0], keys))
-        if op.name in _WIDE and by_column and dtype_of(op.results[0]).hlo in _NARROW:
-            return Spread(by_row, by_column, _narrowed(op, _widened(op, operands, keys), keys))
+        if by_column and (wide := _wide(op)) is not None:
+            return Spread(by_row, by_column, _narrowed(op, _widened(wide, operands, keys), keys))
         return self._made(
             by_row, by_column, keys, lambda key: build_scalar(ScalarOp(op, tuple(each.at(*key) for each in operands)))
         )
@@ -354,7 +358,7 @@ class SpreadCode:
         shape = shape_of(tile.tile)
         if not are_paired(tile):
             branches = not self._form.deep
-            return self._by_map(tile.map, shape, lambda key: read_element(tile, self._place(key), branches))
+            return self._by_map(tile.map, shape, lambda key: read_element(tile, self._place(key, len(shape)), branches))
         pairs: dict[_Key, list[ir.Value]] = {}
 
         def element(key: _Key) -> ir.Value:
@@ -366,9 +370,11 @@ class SpreadCode:
 
         return self._by_map(tile.map, shape, element)
 
-    def _place(self, key: _Key) -> list[ir.Value]:
-        """Return the numbers of block and step, and the indices of an element in the tile."""
+    def _place(self, key: _Key, rank: int = 2) -> list[ir.Value]:
+        """Return the numbers of block and step, and the indices of an element in a tile of this rank."""
         half, number = key
+        if rank == 1:
+            return [*self._at, self._position.rows[half]]
         column = ir.arith.addi(self._position.column, create_index(column_of(number)))
         return [*self._at, self._position.rows[half], column]
 
@@ -442,12 +448,26 @@ def _narrows(op: ir.Operation) -> bool:
     return dtype_of(op.operands[0]).hlo == "f32" and dtype_of(op.results[0]).hlo in _NARROW
 
 
-def _widened(op: ir.Operation, operands: Sequence[Spread], keys: Sequence[_Key]) -> Spread:
-    """Write an operation on 16 bits in f32, before it is rounded: twice is as once with so many more bits.
+def _wide(op: ir.Operation) -> Callable[..., ir.Value] | None:
+    """Return what writes an operation on 16 bits in f32, before it is rounded: twice is as once with so many more bits.
 
-    ptxas does products one by one if what it has of them is the operand of arithmetic on 16 bits (C7514).
+    ptxas does products one by one if what it has of them is the operand of arithmetic on 16 bits (C7514). Quotients of
+    bf16 by a number are products with its inverse: none is so near to the middle between two that it is not the same.
     """
-    f32, build = ir.F32Type.get(), _WIDE[op.name]
+    if dtype_of(op.results[0]).hlo not in _NARROW:
+        return None
+    if op.name != "stablehlo.divide" or dtype_of(op.results[0]).hlo != "bf16" or not is_constant(op.operands[1]):
+        return _WIDE.get(op.name)
+    number = splat_of(producer(op.operands[1]))
+    if not isinstance(number, ir.FloatAttr) or not _LEAST_DIVISOR <= abs(number.value) <= _MOST_DIVISOR:
+        return None
+    inverse = 1 / number.value
+    return lambda left, _: ir.arith.mulf(left, constant(left.type, inverse))
+
+
+def _widened(build: Callable[..., ir.Value], operands: Sequence[Spread], keys: Sequence[_Key]) -> Spread:
+    """Write an operation on 16 bits in f32."""
+    f32 = ir.F32Type.get()
     wide = [
         replace(each, scalars={key: ir.arith.extf(f32, scalar) for key, scalar in each.scalars.items()})
         for each in operands

@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import pytest
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import DOT, is_tiled, products_behind
+from xgpu.analysis.attention.attention import products_behind
 from xgpu.analysis.attention.gradient import drops_nothing
+from xgpu.analysis.attention.places import DOT, is_tiled
 from xgpu.analysis.attention.sum_groups import SumGroups
 from xgpu.frontend.load import load_source
 from xgpu.indexing.access import identity_map, shape_of

@@ -6,51 +6,23 @@ indexing map, and both reductions of the softmax must be of the very elements th
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 from xgpu import ir
+from xgpu.analysis.attention.places import DOT, SPREADS, Place, behind, is_tiled, number_of, then
+from xgpu.analysis.attention.softmax import Softmax, find_softmax
 from xgpu.analysis.attention.weighted import Weighted
-from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.hlo.scan_op import function_of
-from xgpu.indexing.access import Shape, identity_map, integers, shape_of
+from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, dim
-from xgpu.indexing.constraints import Constraint
-from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.simplify import Simplifier
-from xgpu.structure import backward_slice, body_of, defining_op, dtype_of
+from xgpu.structure import backward_slice, defining_op, dtype_of
 
-DOT = "stablehlo.dot_general"
-REDUCE = "stablehlo.reduce"
-PAD = "stablehlo.pad"
-IOTA = "stablehlo.iota"
 _DIVIDE = "stablehlo.divide"
 _LEAST_OF_FUNCTION = 8
 """Instructions from which on an operation is none that is hidden behind products."""
-_MOVES = frozenset(("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose"))
-_SPREADS = _MOVES | {"stablehlo.broadcast_in_dim"}
-Place = tuple[ir.Value, IndexingMap]
-"""A value, and the map from the weights' indices to its own."""
-
-
-@dataclass(frozen=True)
-class Softmax:
-    """The softmax that a value is, along one of its dimensions: its ``logits``, found at ``map``; none is normalised.
-
-    ``powers`` are those of logits without the ``largest`` of a row, of which ``total`` is the sum: both as they are
-    reduced. ``quotients`` are what the softmax is. Logits are there ``within`` bounds of indices, and -inf beyond.
-    """
-
-    logits: ir.Value
-    map: IndexingMap
-    powers: Place
-    quotients: Place
-    largest: Place
-    total: Place
-    within: tuple[Constraint, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,6 +75,12 @@ class Attention:
             ((number, bound),) = self.softmax.within
             return number, bound.upper + 1
         return dim(self.key), self.keys
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether rows and keys are to stay as they are: in parts already, with factors, or other values of rows."""
+        softmax = self.softmax
+        return bool(softmax.within or softmax.factors) or not softmax.is_plain
 
     @property
     def others(self) -> list[int]:
@@ -188,16 +166,22 @@ def _with_weights(second: ir.Operation, weight: int) -> Attention | None:
     if len(sums.contracted) != 1 or sums.column < 0:
         return None
     (key,) = sums.contracted
-    softmax = _softmax(second.operands[weight], key)
+    softmax = find_softmax(second.operands[weight], key)
     if softmax is None:
         return None
     for first, map_ in _products_behind_alone(softmax.logits, softmax.map).items():
         # A loop around the second alone would compute the first again.
-        if map_ is None or first.block != second.block:
+        if map_ is None or first.block != second.block or _depends(softmax.others, first):
             continue
         if (found := _with_first(sums, first, softmax, map_, key)) is not None:
             return found
     return None
+
+
+def _depends(values: Sequence[ir.Value], op: ir.Operation) -> bool:
+    """Whether one of some values is computed from an operation, or inside a region of a later one."""
+    found = backward_slice(values, _comes_before([op]))
+    return any(each == op or len(each.regions) for each in found)
 
 
 def _with_first(sums: Weighted, first: ir.Operation, softmax: Softmax, map_: IndexingMap, key: int) -> Attention | None:
@@ -218,25 +202,13 @@ def _with_first(sums: Weighted, first: ir.Operation, softmax: Softmax, map_: Ind
 
 def _dimensions(place: Place) -> set[int]:
     """Return the dimensions that an array is read along, which is moved and repeated to what there is."""
-    _, map_ = behind(place, _SPREADS)
+    _, map_ = behind(place, SPREADS)
     return {number for each in map_.results for number in each.variables()[0]}
 
 
 def longest(dimensions: Sequence[int], shape: Shape) -> int:
     """Return the longest of some dimensions of a shape; of equal ones the last."""
     return max(dimensions, key=lambda number: (shape[number], number))
-
-
-def is_tiled(op: ir.Operation) -> bool:
-    """Whether tiles of the result of ``op`` are computed from tiles of its operands, or of nothing but indices."""
-    if op.name == "stablehlo.constant":
-        return splat_of(op) is not None
-    if op.name == IOTA:
-        return True
-    if op.name not in OPERATIONS or len(op.regions):
-        return False
-    kind = access_kind(op)
-    return kind == "elementwise" or (kind == "indexing" and not any(each.runtime for each in accesses(op)))
 
 
 def products_behind(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation, IndexingMap | None]:
@@ -292,139 +264,3 @@ def _behind_elements(
                     seen.add(place)
                     pending.append(place)
     return found, others
-
-
-def _softmax(weights: ir.Value, key: int) -> Softmax | None:
-    """Return what ``weights`` are the softmax of along ``key``."""
-    quotients = value, map_ = behind((weights, identity_map(shape_of(weights)).with_simple_results()), _MOVES)
-    quotient = defining_op(value)
-    if quotient is None or quotient.name != _DIVIDE:
-        return None
-    powers = value, power_map = behind((quotient.operands[0], map_), _MOVES)
-    power = defining_op(value)
-    if power is None or power.name != "stablehlo.exponential":
-        return None
-    total = _reduced((quotient.operands[1], map_), "add", 0.0, key)
-    if total is None or total.elements != powers:
-        return None
-    below, below_map = behind((power.operands[0], power_map), _MOVES)
-    difference = defining_op(below)
-    if difference is None or difference.name != "stablehlo.subtract":
-        return None
-    logits = behind((difference.operands[0], below_map), _MOVES)
-    largest = _reduced((difference.operands[1], below_map), "maximum", -math.inf, key)
-    if largest is None or largest.elements != logits:
-        return None
-    found = Softmax(*logits, powers, quotients, largest.result, total.result)
-    inside = _inside_padding(logits)
-    if inside is None:
-        return found
-    (value, map_), within = inside
-    if len(within) != 1 or key not in within[0][0].variables()[0]:
-        return None
-    return replace(found, logits=value, map=map_, within=within)
-
-
-def _inside_padding(place: Place) -> tuple[Place, tuple[Constraint, ...]] | None:
-    """Return what padding with -inf behind the last elements is of, and within which bounds; None if there is none."""
-    value, map_ = place
-    op = defining_op(value)
-    if op is None or op.name != PAD or number_of(op.operands[1]) != -math.inf:
-        return None
-    if any(integers(op, "interior_padding")) or any(integers(op, "edge_padding_low")):
-        return None
-    return behind((op.operands[0], then(map_, accesses(op)[0].map)), _MOVES), beyond(op, map_)
-
-
-def beyond(pad: ir.Operation, map_: IndexingMap) -> tuple[Constraint, ...]:
-    """Return the constraints on the indices of what is padded, given the map to the result, that do not always hold."""
-    simplifier = Simplifier(map_.dims, map_.symbols)
-    inside = ((simplifier.simplify(each), bound) for each, bound in map_.compose(accesses(pad)[0].map).constraints)
-    return tuple(
-        (each, bound) for each, bound in inside if not bound.contains_interval(each.interval(map_.dims, map_.symbols))
-    )
-
-
-class _Reduction(NamedTuple):
-    """The elements, one for each weight, that are reduced, and where the result is."""
-
-    elements: Place
-    result: Place
-
-
-def _reduced(place: Place, function: str, start: float, key: int) -> _Reduction | None:
-    """Return the reduction along ``key``, which begins so, that a value is."""
-    value, map_ = behind(place, _SPREADS)
-    while (inner := _without_start(value, start)) is not None:
-        value, map_ = behind((inner, map_), _SPREADS)
-    op = defining_op(value)
-    if op is None or op.name != REDUCE or len(op.results) != 1 or number_of(op.operands[1]) != start:
-        return None
-    if reducing_function(op) != function:
-        return None
-    inside = then(map_, accesses(op)[0].map)
-    elements, inside = behind((op.operands[0], inside), _MOVES)
-    if len(inside.symbols) != 1 or inside.symbols[0] != inside.dims[key]:
-        return None
-    if any(key in each.variables()[0] for each in inside.results):
-        return None
-    results = tuple(each.substitute(None, [dim(key)]) for each in inside.results)
-    read = elements, IndexingMap(inside.dims, (), results).with_simple_results()
-    return _Reduction(read, (value, map_))
-
-
-def reducing_function(op: ir.Operation) -> str | None:
-    """Return the name of the one function by which an operation reduces, None if it does so in another way."""
-    body = body_of(op)
-    *operations, _ = (each.operation for each in body.operations)
-    return function_of(operations[0], list(body.arguments)) if len(operations) == 1 else None
-
-
-def _without_start(value: ir.Value, start: float) -> ir.Value | None:
-    """Return the other operand of a maximum with -inf, which changes nothing."""
-    op = defining_op(value)
-    if op is None or op.name != "stablehlo.maximum" or start != -math.inf:
-        return None
-    for number in range(2):
-        if number_of(op.operands[number]) == start:
-            return op.operands[1 - number]
-    return None
-
-
-def number_of(value: ir.Value) -> float | None:
-    """Return the float that all elements of a value are, if they are a constant or its broadcast."""
-    op = defining_op(value)
-    while op is not None and op.name in _SPREADS:
-        op = defining_op(op.operands[0])
-    number = None if op is None or op.name != "stablehlo.constant" else splat_of(op)
-    return float(number.value) if isinstance(number, ir.FloatAttr) else None
-
-
-def behind(place: Place, names: frozenset[str]) -> Place:
-    """Return the value that one is made of by operations of these names that keep numbers, and the map to it."""
-    value, map_ = place
-    while (op := defining_op(value)) is not None and op.name in names and keeps_numbers(op):
-        value, map_ = op.operands[0], then(map_, accesses(op)[0].map)
-    return value, map_
-
-
-def keeps_numbers(op: ir.Operation) -> bool:
-    """Whether the elements of a result are those of the only operand, but for rounding to no less than 16 bits.
-
-    Narrower types are asked for because of what they leave, and integers leave other numbers.
-    """
-    if op.name != "stablehlo.convert":
-        return len(op.operands) == 1
-    return all(is_wide(value) for value in (*op.operands, *op.results))
-
-
-def is_wide(value: ir.Value) -> bool:
-    """Whether elements are floats of at least 16 bits."""
-    dtype = dtype_of(value)
-    return dtype.is_float and dtype.bits >= 16
-
-
-@lru_cache(maxsize=1 << 12)
-def then(map_: IndexingMap, access: IndexingMap) -> IndexingMap:
-    """Return a map, then that of a read: indices of one array are always indices of the other."""
-    return replace(map_.compose(access), constraints=()).with_simple_results()

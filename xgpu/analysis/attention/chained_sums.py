@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import DOT, keeps_numbers, longest, products_behind, then
+from xgpu.analysis.attention.attention import longest, products_behind
+from xgpu.analysis.attention.places import DOT, keeps_numbers, then
 from xgpu.analysis.attention.weighted import Weighted
 from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, constant, dim

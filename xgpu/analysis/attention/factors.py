@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import Softmax, behind, number_of, then
+from xgpu.analysis.attention.places import behind, number_of, then
+from xgpu.analysis.attention.softmax import Softmax
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.structure import defining_op, dtype_of

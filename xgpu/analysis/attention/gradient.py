@@ -7,24 +7,27 @@ also one of the result times its gradient: over the elements of a row instead of
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import (
+from xgpu.analysis.attention.attention import Attention, products_behind
+from xgpu.analysis.attention.chained_sums import MOVED, inverted
+from xgpu.analysis.attention.places import (
     DOT,
+    MOVES,
     REDUCE,
-    Attention,
+    SPREADS,
     Place,
     behind,
     is_tiled,
     keeps_numbers,
     number_of,
-    products_behind,
     reducing_function,
     then,
 )
-from xgpu.analysis.attention.chained_sums import MOVED, inverted
+from xgpu.analysis.attention.weight_factors import NO_FACTORS, Factor, WeightFactors, taken_off
 from xgpu.indexing.access import identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, symbol
 from xgpu.indexing.hlo_maps import accesses
@@ -32,24 +35,21 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.structure import block_of, defining_op, dtype_of, producer, users_of
 
-_MOVES = frozenset(("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose"))
-_SPREADS = _MOVES | {"stablehlo.broadcast_in_dim"}
-
 
 @dataclass(frozen=True)
 class RowSum:
     """A reduction ``op`` that adds up gradients of weights times weights, along the keys.
 
-    It is the sum of the result times its gradient, times ``factors``, which there are of each row. The result is taken
-    as ``moved``, its gradient as ``given``: both have a ``map`` from the indices of the weights, and the column.
-    Results of other maps are those of the weights' indices alone. The gradient of weights is a ``product``.
+    It is the sum of the result times its gradient, times a ``number`` and ``factors``, which there are of each row. The
+    result is taken as ``moved``, its gradient as ``given``: both have a ``place`` from the indices of the weights, and
+    the column. Results of other maps are those of the weights' indices alone. The gradient of weights is a ``product``.
     """
 
     op: ir.Operation
     product: ir.Operation
     map: tuple[AffineExpr, ...]
     factors: tuple[Place, ...]
-    is_negative: bool
+    number: float
     moved: ir.Value
     given: ir.Value
     place: IndexingMap
@@ -59,13 +59,16 @@ class RowSum:
 class Gradient:
     """The products, ``ends``, that are computed from attention's logits beside its result, and the ``sums`` of rows.
 
-    Other operations read ``elements``, such as the logits' gradient, of which that of a bias is made.
+    Other operations read ``elements``, such as the logits' gradient, of which that of a bias is made; and ``readers``
+    read ``rows``, values of each row, of which the gradient of a sink is made.
     """
 
     attention: Attention
     ends: tuple[ir.Operation, ...]
     sums: tuple[RowSum, ...]
     elements: tuple[ir.Value, ...] = ()
+    rows: tuple[ir.Value, ...] = ()
+    readers: tuple[ir.Operation, ...] = ()
 
     @property
     def products(self) -> tuple[ir.Operation, ...]:
@@ -88,10 +91,13 @@ def gradient_of(attention: Attention) -> Gradient | str:
     gradient = Gradient(attention, tuple(readers.ends), sums)
     if not readers.others:
         return gradient
-    elements = readers.elements()
+    read, outside = readers.elements()
+    rows = [value for value in read if readers.is_row(value)]
+    elements = [value for value in read if value not in rows]
     if not sums or not readers.ends or not all(_is_of_gradient(value, gradient) for value in elements):
         return next(iter(readers.others.values()))
-    return replace(gradient, elements=tuple(elements))
+    others = [user for value in rows for user in users_of(value) if user in outside]
+    return replace(gradient, elements=tuple(elements), rows=tuple(rows), readers=tuple(others))
 
 
 class _Readers:
@@ -141,10 +147,10 @@ class _Readers:
         self.others[user] = f"expected nothing but products of what lies between attention's, got '{user.name}'"
         return False
 
-    def elements(self) -> list[ir.Value]:
+    def elements(self) -> tuple[list[ir.Value], set[ir.Operation]]:
         """Return those values of which products and sums are computed, and that something else is computed from, too.
 
-        If that only rounds a value, it is what the value is rounded to.
+        If that only rounds a value, it is what the value is rounded to. And return what is computed from them.
         """
         within = self._leading_to([*self.ends, *self.sums, *self._known, self._attention.second])
         outside = {*self.others, *(self._leading_to(list(self.others)) - within)}
@@ -154,7 +160,20 @@ class _Readers:
             users = [user for user in users_of(value) if user in outside]
             rounds = len(users) == 1 and _narrows(users[0])
             found.update(dict.fromkeys(users[0].results if rounds else [value] if users else []))
-        return list(found)
+        return list(found), outside
+
+    def is_row(self, value: ir.Value) -> bool:
+        """Whether a value is computed from reductions of rows, and from no single logit or weight."""
+        pending, seen = [value], {value}
+        while pending:
+            op = defining_op(pending.pop())
+            if op is None or op not in self._inner or op in self._known or op in self.sums:
+                continue
+            if any(math.prod(shape_of(each)) >= self._whole for each in (*op.operands, *op.results)):
+                return False
+            pending += [each for each in op.operands if each not in seen]
+            seen.update(op.operands)
+        return value != self._attention.first.results[0]
 
     def _leading_to(self, ends: Sequence[ir.Operation | None]) -> set[ir.Operation]:
         """Return the operations that were followed of whose results some others are computed."""
@@ -194,10 +213,10 @@ def _row_sum(op: ir.Operation, attention: Attention) -> RowSum | str:
     if reducing_function(op) != "add" or number_of(op.operands[1]) != 0.0:
         return "expected no reductions of what lies between attention's products but sums"
     shape = shape_of(op.operands[0])
-    factors, is_negative = factors_of((op.operands[0], identity_map(shape).with_simple_results()))
     softmax = attention.softmax
-    weights = [each for each in factors if each[0] in (softmax.powers[0], softmax.quotients[0])]
-    products = [each for each in factors if is_product(each)]
+    multiplied = factors_of(op, lambda value: value in (softmax.powers[0], softmax.quotients[0]))
+    weights = [each for each in multiplied.places if each[0] in (softmax.powers[0], softmax.quotients[0])]
+    products = [each for each in multiplied.places if is_product(each)]
     if len(weights) != 1 or len(products) != 1:
         return "expected sums of weights times their gradients"
     (weight,), (product,) = weights, products
@@ -210,35 +229,61 @@ def _row_sum(op: ir.Operation, attention: Attention) -> RowSum | str:
     kept = [to for to, each in zip(to_operand.results, map_.results, strict=True) if not each.variables()[1]]
     if not _is_key(along, attention):
         return "expected sums along the keys"
-    rows = [(value, then(to_operand, at)) for value, at in factors if (value, at) not in (weight, product)]
-    if any(attention.key in each.variables()[0] for _, at in rows for each in at.results):
-        return "expected factors of sums that there are of each row"
+    factors = multiplied.factors.after(to_operand)
+    rest = [(value, then(to_operand, at)) for value, at in multiplied.places if (value, at) not in (weight, product)]
+    known = [each.place for each in softmax.factors.others]
+    rows = [each for each in rest if each not in known and not _has_key(each, attention)]
+    factors = factors.times(WeightFactors(others=tuple(Factor(each, False) for each in rest if each not in rows)))
+    if not factors.are_as(replace(softmax.factors, number=factors.number)):
+        return "expected sums of gradients with the factors of the weights, and others that there are of each row"
     if weight[0] == softmax.powers[0]:
-        rows.append(softmax.total)
+        rows.append(softmax.divisor or softmax.total)
     found = _met(attention, (product[0], then(to_operand, product[1])))
     if found is None:
         return "expected sums of gradients of attention's own result"
-    moved, given, place = found
-    return RowSum(op, producer(product[0]), tuple(kept), tuple(rows), is_negative, moved, given, place)
+    number = factors.number / softmax.factors.number * (-1 if multiplied.is_negative else 1)
+    return RowSum(op, producer(product[0]), tuple(kept), tuple(rows), number, *found)
 
 
-def factors_of(place: Place) -> tuple[list[Place], bool]:
-    """Return what a value is the product of, element by element, and whether it is the negative of that."""
-    found, is_negative, pending = [], False, [place]
+def _has_key(place: Place, attention: Attention) -> bool:
+    """Whether a value differs along the keys."""
+    return any(attention.key in each.variables()[0] for each in place[1].results)
+
+
+class Multiplied(NamedTuple):
+    """What a value is the product of, element by element: values at some ``places``, and ``factors`` of other kinds.
+
+    It is the negative of that if it ``is_negative``.
+    """
+
+    places: list[Place]
+    factors: WeightFactors
+    is_negative: bool
+
+
+def factors_of(sums: ir.Operation, is_kept: Callable[[ir.Value], bool]) -> Multiplied:
+    """Return the product that elements of a reduction are; values that are kept, and those of rows, are one factor."""
+    along = {number for number, each in enumerate(accesses(sums)[0].map.results) if each.variables()[1]}
+    start = sums.operands[0], identity_map(shape_of(sums.operands[0])).with_simple_results()
+    found, factors, is_negative, pending = list[Place](), NO_FACTORS, False, [start]
     while pending:
-        value, map_ = behind(pending.pop(), _MOVES)
+        value, map_ = place = behind(pending.pop(), MOVES)
         op = defining_op(value)
-        if op is not None and op.name == "stablehlo.negate":
+        if is_kept(value) or not along & {number for each in map_.results for number in each.variables()[0]}:
+            found.append(behind(place, SPREADS))
+        elif (taken := taken_off(place)) is not None:
+            rest, factor = taken
+            factors = factors.times(factor)
+            pending += rest
+        elif op is not None and op.name == "stablehlo.negate":
             is_negative = not is_negative
             pending.append((op.operands[0], then(map_, accesses(op)[0].map)))
         elif op is not None and op.name == "stablehlo.multiply":
             pending += [(op.operands[each.operand], then(map_, each.map)) for each in accesses(op)]
         else:
             # What is spread along rows is told by what it is spread of.
-            while (op := defining_op(value)) is not None and op.name in _SPREADS and keeps_numbers(op):
-                value, map_ = op.operands[0], then(map_, accesses(op)[0].map)
-            found.append((value, map_))
-    return found, is_negative
+            found.append(behind(place, SPREADS))
+    return Multiplied(found, factors, is_negative)
 
 
 def is_product(place: Place) -> bool:

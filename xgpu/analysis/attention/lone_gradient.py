@@ -4,25 +4,28 @@ The softmax is there, and the gradient of its weights, a product of the result's
 the result would be.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import REDUCE, Place, number_of, reducing_function, then
 from xgpu.analysis.attention.chained_sums import inverted
 from xgpu.analysis.attention.gradient import factors_of, is_product, stages_of
+from xgpu.analysis.attention.places import REDUCE, Place, number_of, reducing_function, then
+from xgpu.analysis.attention.weight_factors import WeightFactors, unfactored
 from xgpu.indexing.access import identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, symbol
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.structure import defining_op, producer, users_of
 
+_FACTORED = ("stablehlo.multiply", "stablehlo.divide", "stablehlo.select", "stablehlo.convert")
+"""Operations that make weights of a softmax."""
 COLUMN = symbol(0)
 """The index of what a gradient of weights is added up of."""
 
 
 @dataclass(frozen=True)
 class LoneGradient:
-    """A softmax, the ``weights``, along ``key``, whose gradient is a product of ``given`` and ``values``.
+    """The ``weights``, a softmax along ``key`` times factors, whose gradient is a product of ``given`` and ``values``.
 
     Each index of both is a dimension of the weights, the `COLUMN`, or 0, that of a dimension of one element.
     """
@@ -42,7 +45,7 @@ def lone_gradient_of(op: ir.Operation) -> LoneGradient | None:
     if reducing_function(op) != "add" or number_of(op.operands[1]) != 0.0:
         return None
     shape = shape_of(op.operands[0])
-    found, _ = factors_of((op.operands[0], identity_map(shape).with_simple_results()))
+    found, factors, _ = factors_of(op, lambda value: _softmax_of(value) is not None)
     products = [each for each in found if is_product(each)]
     weights = [each for each in found if _softmax_of(each[0]) is not None]
     if len(products) != 1 or len(weights) != 1:
@@ -57,7 +60,27 @@ def lone_gradient_of(op: ir.Operation) -> LoneGradient | None:
         return None
     quotients = _softmax_of(weights[0][0])
     assert quotients is not None
-    return _of_product(quotients, min(keys), (products[0][0], then(to_operand, products[0][1])))
+    factored = _factored(quotients, factors.after(to_operand))
+    if factored is None:
+        return None
+    return _of_product(factored, min(keys), (products[0][0], then(to_operand, products[0][1])))
+
+
+def _factored(quotients: ir.Value, factors: WeightFactors) -> ir.Value | None:
+    """Return what a softmax is with factors, but for a number, as a program has it for another gradient."""
+    start = quotients, identity_map(shape_of(quotients)).with_simple_results()
+    pending, seen = [quotients], {quotients}
+    while pending:
+        value = pending.pop(0)
+        made = dict(unfactored((value, identity_map(shape_of(value)).with_simple_results())))
+        found = made.get(start)
+        if found is not None and found.are_as(replace(factors, number=found.number)):
+            return value
+        results = (user.results[0] for user in users_of(value) if user.name in _FACTORED)
+        following = [each for each in results if each not in seen and shape_of(each) == shape_of(quotients)]
+        seen.update(following)
+        pending += following
+    return None
 
 
 def _softmax_of(value: ir.Value) -> ir.Value | None:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import DOT, is_tiled
 from xgpu.analysis.attention.gradient import drops_nothing
+from xgpu.analysis.attention.places import DOT, is_tiled
 from xgpu.structure import producer, users_of
 
 

@@ -2,8 +2,8 @@
 
 import math
 
-from xgpu.analysis.attention.attention import Place, behind, then
 from xgpu.analysis.attention.chained_sums import ChainedSums
+from xgpu.analysis.attention.places import Place, behind, number_of, then
 from xgpu.analysis.attention.visible_keys import VisibleKeys, chosen_keys
 from xgpu.indexing.access import ranges
 from xgpu.indexing.hlo_maps import accesses
@@ -39,7 +39,12 @@ def _kept(place: Place, numbers: tuple[int, int]) -> VisibleKeys | None:
         return None
     if op.name == "stablehlo.select":
         chosen = chosen_keys((value, map_), numbers)
-        return chosen if chosen is not None and chosen.hidden == 0.0 else None
+        found = chosen if chosen is not None and chosen.hidden == 0.0 else None
+        if number_of(op.operands[2]) != 0:
+            return found
+        # Where zero is chosen by another condition, as a dropout does, what is left may vanish by itself.
+        kept = _kept((op.operands[1], then(map_, accesses(op)[1].map)), numbers)
+        return found if kept is None else kept if found is None else found.together(kept)
     if op.name == "stablehlo.exponential":
         return _kept_power((op.operands[0], then(map_, accesses(op)[0].map)), numbers)
     found = None

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import IOTA, Attention, Place, behind, number_of, then
+from xgpu.analysis.attention.attention import Attention
+from xgpu.analysis.attention.places import IOTA, Place, behind, number_of, then
 from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import integer
 from xgpu.indexing.affine import AffineExpr, Dim, constant

@@ -108,3 +108,24 @@ func.func @main(%x: tensor<8x8xi32>) -> tensor<8x8xi32> {
   %1 = stablehlo.not %0 : tensor<8x8xi32>
   return %1 : tensor<8x8xi32>
 }
+
+// -----
+
+// A number that a condition is made, and is multiplied by or divided by another one, is that or zero; rounded as before.
+
+// CHECK-LABEL: func.func @main
+// CHECK-DAG:     %[[C:.*]] = stablehlo.constant dense<1.109380e+00> : tensor<8xbf16>
+// CHECK:         stablehlo.select %arg0, %[[C]], %{{.*}} : tensor<8xi1>, tensor<8xbf16>
+// CHECK:         %[[TWO:.*]] = stablehlo.constant dense<2.000000e+00> : tensor<8xbf16>
+// CHECK:         stablehlo.select %arg0, %[[TWO]], %{{.*}} : tensor<8xi1>, tensor<8xbf16>
+// CHECK:         stablehlo.multiply %{{.*}}, %{{.*}} : tensor<8xbf16>
+func.func @main(%keep: tensor<8xi1>) -> (tensor<8xbf16>, tensor<8xbf16>, tensor<8xbf16>) {
+  %share = stablehlo.constant dense<0.8984375> : tensor<8xbf16>
+  %two = stablehlo.constant dense<2.0> : tensor<8xbf16>
+  %less = stablehlo.constant dense<-2.0> : tensor<8xbf16>
+  %number = stablehlo.convert %keep : (tensor<8xi1>) -> tensor<8xbf16>
+  %0 = stablehlo.divide %number, %share : tensor<8xbf16>
+  %1 = stablehlo.multiply %two, %number : tensor<8xbf16>
+  %2 = stablehlo.multiply %less, %number : tensor<8xbf16>
+  return %0, %1, %2 : tensor<8xbf16>, tensor<8xbf16>, tensor<8xbf16>
+}

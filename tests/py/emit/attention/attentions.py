@@ -53,14 +53,19 @@ def compiled_gradients(attention: Callable[..., Any], *specs: str, **schedule: i
 
 
 def gradients_are_right(
-    program: xgpu.Compiled, arrays: list[Any], mask: Any = None, fill: float = -np.inf, bias: Any = 0.0
+    program: xgpu.Compiled,
+    arrays: list[Any],
+    mask: Any = None,
+    fill: float = -np.inf,
+    bias: Any = 0.0,
+    factors: Any = 1.0,
 ) -> list[np.ndarray[Any, Any]]:
     """Run on the host, whose sanitizer finds nothing, and compare with float64 and the reference; return results.
 
     Errors are not much larger than those of XLA, which rounds other values.
     """
     found, reference = program.run(*arrays, sanitize=True), program.reference(*arrays)
-    expected = exact_gradients(*arrays[:4], mask, fill, bias)
+    expected = exact_gradients(*arrays[:4], mask, fill, bias, factors)
     results = []
     for own, other, exact in zip(found, reference, expected, strict=True):
         ours, theirs = (np.asarray(each, np.float64) - exact for each in (own, other))
@@ -72,9 +77,9 @@ def gradients_are_right(
 
 
 def exact_gradients(
-    g: Any, q: Any, k: Any, v: Any, mask: Any = None, fill: float = -np.inf, bias: Any = 0.0
+    g: Any, q: Any, k: Any, v: Any, mask: Any = None, fill: float = -np.inf, bias: Any = 0.0, factors: Any = 1.0
 ) -> list[np.ndarray[Any, Any]]:
-    """Return attention and its gradients in float64."""
+    """Return attention and its gradients in float64; ``factors`` multiply the weights after the softmax."""
     g, q, k, v = (np.asarray(array, np.float64) for array in (g, q, k, v))
     shared = q.shape[2] // k.shape[2]
     wide_k, wide_v = (np.repeat(each, shared, 2) for each in (k, v))
@@ -84,12 +89,12 @@ def exact_gradients(
     with np.errstate(invalid="ignore"):
         p = np.exp(s - s.max(-1, keepdims=True))
         p /= p.sum(-1, keepdims=True)
-    dp = np.einsum("bqhd,bkhd->bhqk", g, wide_v)
+    dp = np.einsum("bqhd,bkhd->bhqk", g, wide_v) * factors
     ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * scale
     ds = ds if mask is None else np.where(mask, ds, 0)
-    dk, dv = np.einsum("bhqk,bqhd->bkhd", ds, q), np.einsum("bhqk,bqhd->bkhd", p, g)
+    dk, dv = np.einsum("bhqk,bqhd->bkhd", ds, q), np.einsum("bhqk,bqhd->bkhd", p * factors, g)
     of_keys = [each.reshape(*k.shape[:3], shared, -1).sum(3) for each in (dk, dv)]
-    return [np.einsum("bhqk,bkhd->bqhd", p, wide_v), np.einsum("bhqk,bkhd->bqhd", ds, wide_k), *of_keys]
+    return [np.einsum("bhqk,bkhd->bqhd", p * factors, wide_v), np.einsum("bhqk,bkhd->bqhd", ds, wide_k), *of_keys]
 
 
 def compiled(function: Callable[..., Any], *specs: str, **schedule: int) -> xgpu.Compiled:
@@ -104,7 +109,12 @@ def compiled(function: Callable[..., Any], *specs: str, **schedule: int) -> xgpu
 
 
 def is_right(
-    program: xgpu.Compiled, arrays: list[Any], mask: Any = None, fill: float = -np.inf, bias: Any = 0.0
+    program: xgpu.Compiled,
+    arrays: list[Any],
+    mask: Any = None,
+    fill: float = -np.inf,
+    bias: Any = 0.0,
+    factors: Any = 1.0,
 ) -> np.ndarray[Any, Any]:
     """Run on the host, whose sanitizer finds nothing, and compare with float64; return the result."""
     (found,) = program.run(*arrays, sanitize=True)
@@ -115,7 +125,8 @@ def is_right(
     with np.errstate(invalid="ignore"):
         p = np.exp(s - s.max(-1, keepdims=True))
         p /= p.sum(-1, keepdims=True)
-    expected, size = (np.einsum("bhqk,bkhd->bqhd", p, each) for each in (v, np.abs(v)))
+    p = p * factors
+    expected, size = (np.einsum("bhqk,bkhd->bqhd", *each) for each in ((p, v), (np.abs(p), np.abs(v))))
     error = np.abs(np.asarray(found, np.float64) - expected)
     assert np.array_equal(np.isnan(error), np.isnan(expected))
     assert np.all(np.isnan(error) | (error <= 1.5 * _ERRORS[str(found.dtype)] * size))

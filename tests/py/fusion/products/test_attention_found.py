@@ -103,6 +103,7 @@ def _dropout(q: Any, key: Any) -> Any:
     [
         (lambda q: _sums(_logits(q * 0.125, q), q), (_Q,)),
         (lambda q: _sums(10 * jnp.tanh(_logits(q, q) / 10), q), (_Q,)),
+        (_dropout, (_Q, "u32[2]")),
         (lambda q, b: _sums(_logits(q, q) + b, q), (_Q, "f32[4,48,48]")),
         (lambda q, k: jax.nn.dot_product_attention(q, k, k, is_causal=True), (_Q, "bf16[2,48,2,64]")),
         (lambda q: jax.nn.dot_product_attention(q, q, q, is_causal=True, local_window_size=(7, 0)), (_Q,)),
@@ -130,7 +131,6 @@ def test_found(function: _Program, specs: tuple[str, ...]) -> None:
         (lambda q, v: _sums(_logits(q, q), v), ("bf16[2,512,4,64]", "f32[2,512,4,64]")),
         (lambda q: (_sums(s := _logits(q, q), q), s), (_Q,)),
         (lambda q: jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(_logits(q, q), axis=2).astype(q.dtype), q), (_Q,)),
-        (_dropout, (_Q, "u32[2]")),
         (_layers_of_one_softmax, (_Q, _Q)),
         (_branch_of_logits_from_outside, (_Q, "pred[]")),
         (_of_several(lambda s: s - s.mean(-1, keepdims=True)), (_Q,)),

@@ -29,7 +29,8 @@ from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.families.attention.facts import AttentionFacts, chain_problem
-from xgpu.emit.families.attention.folding import Folding, exponents_of, rarely, scaled
+from xgpu.emit.families.attention.folding import Folding, exponents_of, rarely
+from xgpu.emit.families.attention.rows import RowValues
 from xgpu.emit.families.attention.schedule import AttentionSchedule
 from xgpu.emit.families.attention.tiles import FULL, in_memory
 from xgpu.emit.families.attention.writing import (
@@ -90,21 +91,31 @@ class AttentionEmitter:
         queries = TileProgram(at, arrays).tile(self.attention.queries, self.tiles.queries)
         sums, base, total, *others = self._write_steps(arrays, at, queries)
         largest = others[-1] if self._has_largest else base
-        shape = [self.tiles.rows, self.tiles.columns]
         rounded = hlo.add(total, others[0]) if self.schedule.steady else total
-        quotient: ir.Value = hlo.divide(sums, broadcast(rounded, shape, [0]))
-        producer(quotient).attributes[GRADE] = int_attribute(16)
-        softmax, written = self.attention.softmax, []
-        if self._has_largest:
+        softmax, written = self.attention.softmax, list[ir.Value]()
+        of_rows = RowValues(softmax, self._factored, largest, TileProgram(at, arrays), self.tiles)
+        reference = of_rows.reference()
+        if self._has_largest or not softmax.is_plain:
             # What is stored is relative to the largest logits. Who reads it computes weights again, and rounds others.
-            total = hlo.multiply(total, self._scale(base, largest))
+            scale = self._scale(base, reference)
+            total = hlo.multiply(total, scale)
+        if not softmax.is_plain:
+            divisor = of_rows.divisor(_where_any(reference, hlo.multiply(rounded, scale)))
+            rounded = hlo.divide(divisor, scale)
+        quotient = self._divided(sums, of_rows.multiplied(rounded))
         for value, output in zip(self.stored, outputs, strict=True):
             tile = quotient
             if value in self.attention.row_values:
-                tile = self._unfolded(largest) if value == softmax.largest[0] else _where_any(largest, total)
+                tile = of_rows.unfolded() if value == softmax.largest[0] else _where_any(reference, total)
             stored = convert(tile, element_of(value))
             written.append(InsertTileOp.build(stored, output, at, self.tiles.stored(value)))
         return written
+
+    def _divided(self, sums: ir.Value, divisor: ir.Value) -> ir.Value:
+        """Return the result, of sums of values and of what divides these, of each row."""
+        quotient: ir.Value = hlo.divide(sums, broadcast(divisor, [self.tiles.rows, self.tiles.columns], [0]))
+        producer(quotient).attributes[GRADE] = int_attribute(16)
+        return quotient
 
     def _write_steps(self, arrays: dict[ir.Value, ir.Value], at: list[ir.Value], queries: ir.Value) -> list[ir.Value]:
         """Write the loop over the keys; return the sums, the logits that they are relative to, and sums of weights.
@@ -124,7 +135,7 @@ class AttentionEmitter:
             is_above, base = self._base(before, highest)
             weights, scale, rounding = self._powers(logits, before, _finite(base), highest)
             total = hlo.add(hlo.multiply(total, scale), _reduced(weights, hlo.add, 0.0))
-            product = self._weighted(weights, arrays, [*at, step])
+            product = self._weighted(self._factored_weights(weights, program), arrays, [*at, step])
             kept = hlo.multiply(sums, broadcast(scale, [rows, columns], [0]))
             if is_above is not None:
                 kept = rarely(broadcast(is_above, [rows, columns], [0]), kept, sums)
@@ -146,6 +157,17 @@ class AttentionEmitter:
         is_above = compare("GT", highest, _plus(before, self._far - self._lift))
         chosen: ir.Value = hlo.select(is_above, _plus(highest, self._lift), before)
         return is_above, chosen
+
+    def _factored_weights(self, weights: ir.Value, program: TileProgram) -> ir.Value:
+        """Return the weights of a step times their factors, but for those by which sums of a row are multiplied."""
+        factors = self.attention.softmax.factors
+        for (value, map_), divides in factors.others_along(self.attention.key, is_along=True):
+            factor = convert(program.tile(value, then(self.tiles.weights, map_)), FULL)
+            weights = hlo.divide(weights, factor) if divides else hlo.multiply(weights, factor)
+        for (value, map_), keeps in factors.conditions:
+            condition, zero = program.tile(value, then(self.tiles.weights, map_)), splat_like(0, weights)
+            weights = hlo.select(condition, *((weights, zero) if keeps else (zero, weights)))
+        return weights
 
     def _weighted(self, weights: ir.Value, arrays: dict[ir.Value, ir.Value], at: list[ir.Value]) -> ir.Value:
         """Return the sums of a step's values, weighted."""
@@ -210,21 +232,11 @@ class AttentionEmitter:
         chosen: ir.Value = hlo.select(program.tile(condition, then(self.tiles.weights, map_)), value, low)
         return chosen
 
-    def _unfolded(self, largest: ir.Value) -> ir.Value:
-        """Return the largest logits as the program has them, from those without the factor that is left."""
-        if (found := self._factored) is None:
-            return largest
-        product = scaled(largest, found)
-        if found.condition is None:
-            return product
-        is_hidden = compare("EQ", largest, splat_like(found.hidden, largest))
-        chosen: ir.Value = hlo.select(is_hidden, splat_like(found.hiding, largest), product)
-        return chosen
-
     @property
     def _has_largest(self) -> bool:
-        """Whether steps carry largest logits beside what sums are relative to: where they are others and stored."""
-        return self.schedule.steady and any(each in self.attention.row_values for each in self.stored)
+        """Whether steps carry largest logits beside what sums are relative to: where they are others and asked for."""
+        is_stored = any(each in self.attention.row_values for each in self.stored)
+        return self.schedule.steady and (is_stored or not self.attention.softmax.is_plain)
 
     @property
     def _far(self) -> float:

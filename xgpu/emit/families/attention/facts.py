@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import DOT, Attention, attention_of, is_wide
+from xgpu.analysis.attention.attention import Attention, attention_of
 from xgpu.analysis.attention.chained_sums import Space, moved_from
 from xgpu.analysis.attention.factors import Factored, factored
+from xgpu.analysis.attention.places import DOT, is_wide
 from xgpu.analysis.attention.visible_keys import VisibleKeys, visible_keys
 from xgpu.costs.attention import AttentionSizes
 from xgpu.dialects.chain import CHAIN, returned
@@ -128,9 +129,13 @@ class AttentionTiles(ChainTiles):
         """The map of a tile that the chain stores: of its result, or of a reduction of the softmax for each row."""
         if value not in self.attention.row_values:
             return self.result(value)
+        return self.of_rows(self.attention.row_values[value])
+
+    def of_rows(self, map_: IndexingMap) -> IndexingMap:
+        """The map of a tile of a value of each row, given the map from the weights' indices."""
         row = self.row(symbol(0))
-        indices, inside = self.indices(row, dim(3)), self.attention.row_values[value]
-        results = [each.substitute(indices) for each in inside.results]
+        indices = self.indices(row, dim(3))
+        results = [each.substitute(indices) for each in map_.results]
         return self.made(results, (self.rows,), [self.row_bound(row)], 3)
 
     @staticmethod
@@ -227,6 +232,8 @@ def attention_problem(attention: Attention, result: ir.Value, arrays: dict[ir.Va
     types = {dtype_of(each).hlo for each in (*attention.first.operands, *attention.second.operands)}
     if types not in ({"bf16"}, {"f16"}, {FULL}):
         return f"expected operands of bf16, of f16 or of {FULL}, got {', '.join(sorted(types))}"
+    if types == {"f16"} and attention.softmax.factors.others:
+        return "expected weights of f16 without factors but numbers and conditions: they may be 2^8 times as large"
     for product in (attention.first, attention.second):
         if problem := product_problem(product):
             return problem

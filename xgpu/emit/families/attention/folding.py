@@ -57,7 +57,7 @@ class Folding:
         """Return what the largest logits before count as, and what is subtracted from exponents."""
         before = rarely(is_large, self._less(self.before, self.base), self.before)
         base = rarely(is_large, splat_like(0, self.base), self.base)
-        return before, _times(base, self._exponents)
+        return before, times(base, self._exponents)
 
     @property
     def _exponents(self) -> float:
@@ -67,10 +67,10 @@ class Folding:
     def _less(self, values: ir.Value, largest: ir.Value) -> ir.Value:
         """Return what values are without the ``largest`` of a row, from logits as they are rounded in the program."""
         product = scaled(largest, self.factored)
-        return _times(hlo.subtract(scaled(values, self.factored), product), 1 / self.factored.factor)
+        return times(hlo.subtract(scaled(values, self.factored), product), 1 / self.factored.factor)
 
     def _power(self, value: ir.Value, rounded: ir.Value) -> ir.Value:
-        exponent = hlo.subtract(_times(value, self._exponents), rounded)
+        exponent = hlo.subtract(times(value, self._exponents), rounded)
         power: ir.Value = hlo.power(splat_like(2, exponent), exponent)
         producer(power).attributes[WEIGHT] = ir.UnitAttr.get()
         return power
@@ -84,12 +84,13 @@ def exponents_of(factored: Factored) -> float:
 def scaled(value: ir.Value, factored: Factored) -> ir.Value:
     """Return logits, as they are rounded in the program, from what they are without their factor."""
     if not factored.divides:
-        return _times(value, factored.number)
+        return times(value, factored.number)
     quotient: ir.Value = hlo.divide(value, splat_like(factored.number, value))
     return quotient
 
 
-def _times(value: ir.Value, factor: float) -> ir.Value:
+def times(value: ir.Value, factor: float) -> ir.Value:
+    """Return a value times a number."""
     product: ir.Value = value if factor == 1 else hlo.multiply(value, splat_like(factor, value))
     return product
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import is_wide
 from xgpu.analysis.attention.chained_sums import (
     ArrayProduct,
     ChainedSums,
@@ -14,6 +13,7 @@ from xgpu.analysis.attention.chained_sums import (
     Space,
     chained_sums,
 )
+from xgpu.analysis.attention.places import is_wide
 from xgpu.analysis.attention.vanishing import steps_seen
 from xgpu.analysis.attention.visible_keys import VisibleKeys
 from xgpu.dialects.chain import returned

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from math import prod
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import PAD, beyond, number_of
 from xgpu.analysis.attention.chained_sums import Space
+from xgpu.analysis.attention.places import PAD, number_of
+from xgpu.analysis.attention.softmax import beyond
 from xgpu.analysis.attention.visible_keys import VisibleKeys
 from xgpu.indexing.access import integers, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, linearize, symbol
