@@ -11,8 +11,9 @@ from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION
 from xgpu.indexing.access import integers, shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import element_of, replace_op, users_of
+from xgpu.structure import element_of, is_result_of, is_shared, producer, replace_op, users_of
 
+_CONVERT = "stablehlo.convert"
 type _Transposed = dict[tuple[ir.Value, tuple[int, ...]], ir.Value]
 """Transposes that were written, by what they transpose and how: equal ones are one."""
 
@@ -25,8 +26,8 @@ class ChooseProductLayouts(BlockRewrite):
     read an operand whose dimensions are (batch, free, contracted) or (batch, contracted, free) in memory order; XLA
     transposes any other. JAX takes a product's operands as they come, and transposes the result. Of the equivalent
     products the cheapest is taken: operands may be exchanged, and a kernel can store an operand that it computes in any
-    order, which in turn orders the result. Transposes of operands become part of the product. Needs: nothing; run it
-    before leave-epilogues, which looks at the uses of a product.
+    order, which in turn orders the result. Transposes of operands become part of the product, also of those that are
+    converted afterwards. Needs: nothing; run it before leave-epilogues, which looks at the uses of a product.
 
     ```mlir
     %0 = stablehlo.transpose %w, dims = [1, 0] : (tensor<256x64xf32>) -> tensor<64x256xf32>
@@ -46,7 +47,27 @@ class ChooseProductLayouts(BlockRewrite):
         transposed: _Transposed = {}
         for op in operations_of(block, self.OPERATIONS):
             if ALGORITHM not in op.attributes and fallback_reason(op) is not None:
+                _convert_first(op)
                 _rewrite(op, block, transposed)
+
+
+def _convert_first(op: ir.Operation) -> None:
+    """Have operands transposed after they are converted, as weights of 8 bits are: the product is then as of others."""
+    for number, operand in enumerate(op.operands):
+        if not is_result_of(operand, _CONVERT) or is_shared(operand):
+            continue
+        old = producer(operand)
+        chain = transposes_behind(old.operands[0])
+        if not chain:
+            continue
+        source = chain[-1].operands[0]
+        with ir.InsertionPoint(old), old.location:
+            made = hlo.convert(tensor(shape_of(source), element_of(operand)), source)
+            for each in reversed(chain):
+                made = hlo.transpose(made, integers(each, "permutation"))
+        op.operands[number] = made
+        old.erase()
+        _erase_unread([chain])
 
 
 def _rewrite(op: ir.Operation, block: ir.Block, transposed: _Transposed) -> None:

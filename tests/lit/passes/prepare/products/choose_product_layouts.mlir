@@ -35,3 +35,46 @@ func.func @main(%x: tensor<512x256xf32>, %w: tensor<256x128xf32>) -> tensor<512x
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x256xf32>, tensor<256x128xf32>) -> tensor<512x128xf32>
   return %0 : tensor<512x128xf32>
 }
+
+// -----
+
+// Weights of 8 bits that are transposed and then converted are converted first: the product reads them as they lie in
+// memory, and XLA converts them on their way. A transpose that something else reads stays for that.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %[[W:.*]] = stablehlo.convert %arg1 : (tensor<256x64xi8>) -> tensor<256x64xbf16>
+// CHECK-NEXT: stablehlo.dot_general %arg0, %[[W]], contracting_dims = [1] x [1]
+// CHECK-NEXT: return
+func.func @main(%x: tensor<512x64xbf16>, %w: tensor<256x64xi8>) -> tensor<512x256xbf16> {
+  %0 = stablehlo.transpose %w, dims = [1, 0] : (tensor<256x64xi8>) -> tensor<64x256xi8>
+  %1 = stablehlo.convert %0 : (tensor<64x256xi8>) -> tensor<64x256xbf16>
+  %2 = stablehlo.dot_general %x, %1, contracting_dims = [1] x [0] : (tensor<512x64xbf16>, tensor<64x256xbf16>) -> tensor<512x256xbf16>
+  return %2 : tensor<512x256xbf16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @main
+// CHECK: %[[T:.*]] = stablehlo.transpose %arg1
+// CHECK: %[[W:.*]] = stablehlo.convert %arg1
+// CHECK: stablehlo.dot_general %arg0, %[[W]], contracting_dims = [1] x [1]
+// CHECK: return %{{.*}}, %[[T]]
+func.func @main(%x: tensor<512x64xbf16>, %w: tensor<256x64xi8>) -> (tensor<512x256xbf16>, tensor<64x256xi8>) {
+  %0 = stablehlo.transpose %w, dims = [1, 0] : (tensor<256x64xi8>) -> tensor<64x256xi8>
+  %1 = stablehlo.convert %0 : (tensor<64x256xi8>) -> tensor<64x256xbf16>
+  %2 = stablehlo.dot_general %x, %1, contracting_dims = [1] x [0] : (tensor<512x64xbf16>, tensor<64x256xbf16>) -> tensor<512x256xbf16>
+  return %2, %0 : tensor<512x256xbf16>, tensor<64x256xi8>
+}
+
+// -----
+
+// What something else reads converted stays transposed for both.
+// CHECK-LABEL: func.func @main
+// CHECK: stablehlo.transpose
+// CHECK: %[[C:.*]] = stablehlo.convert
+// CHECK: return %{{.*}}, %[[C]]
+func.func @main(%x: tensor<512x64xbf16>, %w: tensor<256x64xi8>) -> (tensor<512x256xbf16>, tensor<64x256xbf16>) {
+  %0 = stablehlo.transpose %w, dims = [1, 0] : (tensor<256x64xi8>) -> tensor<64x256xi8>
+  %1 = stablehlo.convert %0 : (tensor<64x256xi8>) -> tensor<64x256xbf16>
+  %2 = stablehlo.dot_general %x, %1, contracting_dims = [1] x [0] : (tensor<512x64xbf16>, tensor<64x256xbf16>) -> tensor<512x256xbf16>
+  return %2, %1 : tensor<512x256xbf16>, tensor<64x256xbf16>
+}
