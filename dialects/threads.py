@@ -11,7 +11,7 @@ from xgpu.dialects.namespace import XgpuDialect, terminator_problems
 from xgpu.dialects.traits import Traits, traits_of
 from xgpu.structure import element_of, nested
 
-_MOST_ELEMENTS = 1 << 20
+MOST_ELEMENTS = 1 << 20
 """Limit of a tile's elements: far above what any block has room for."""
 
 _INDICES = Values("indices", INDEX, "The element's position, one index for each dimension.", variadic=True)
@@ -46,8 +46,8 @@ class AllocateSharedOp(DeclaredOp):
         type_ = ir.RankedTensorType(self.tile.type)
         if any(size == 0 for size in type_.shape):
             yield f"expected a tile with elements, got {type_}"
-        elif math.prod(type_.shape) > _MOST_ELEMENTS:
-            yield f"expected a tile of at most {_MOST_ELEMENTS} elements, got {type_}"
+        elif math.prod(type_.shape) > MOST_ELEMENTS:
+            yield f"expected a tile of at most {MOST_ELEMENTS} elements, got {type_}"
 
 
 @ir.register_operation(XgpuDialect)

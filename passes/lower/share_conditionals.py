@@ -102,11 +102,14 @@ def _share(group: list[_Conditional]) -> None:
                 continue
             equal = _equal(conditional, region.blocks[0], computed[number])
             again += equal
-            for value in filter(lambda value: _is_needed(value, equal), equal):
-                place = computed[number].places[equal[value]]
-                if equal[value] not in place.returned[number]:
-                    place.returned[number].append(equal[value])
-                shared.append((value, place, number, equal[value]))
+            for value, known in equal.items():
+                place = computed[number].places[known]
+                if place is conditional:
+                    value.replace_all_uses_with(known)
+                elif _is_needed(value, equal):
+                    if known not in place.returned[number]:
+                        place.returned[number].append(known)
+                    shared.append((value, place, number, known))
     results = {place: _rebuilt(place) for place in dict.fromkeys(place for _, place, _, _ in shared)}
     for value, place, number, known in shared:
         value.replace_all_uses_with(results[place][number, known])

@@ -101,3 +101,11 @@ def test_a_buffer_of_a_block_whose_loop_is_long_is_in_shared_memory() -> None:
     text += "par 64 i { B[i] = A[i] + s[3] } } }"
     assert 'memory = "register"' in compiled(text.replace("EXTENT", "100")).ir("mapped")
     assert 'memory = "shared"' in compiled(text.replace("EXTENT", "100000")).ir("mapped")
+
+
+def test_a_buffer_larger_than_any_shared_memory() -> None:
+    text = "fn f(A: s32[4], out B: s32[4]) {\n par 4 p {\n  new h: s32[2147483647, 51]\n"
+    text += "  par 51 i { h[0, i] = A[p] }\n  B[p] = h[0, 3]\n }\n}"
+    with pytest.raises(Unsupported, match="at most 1048576 elements, this one 109521665997") as caught:
+        _ = compiled(text).kernels[0].ptx
+    assert caught.value.location is not None

@@ -1,5 +1,6 @@
 """Writes the statements of a nest: loops, conditions, barriers, accesses and what is computed from elements."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self, cast
@@ -8,7 +9,7 @@ from xgpu import ir
 from xgpu.dialects.nests.accesses import AccumulateOp, FromIndexOp, ReadOp, ToIndexOp, WriteOp, elements_of
 from xgpu.dialects.nests.assembly import AsmOp
 from xgpu.dialects.nests.loops import AnchorOp, BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
-from xgpu.dialects.threads import AllocateSharedOp
+from xgpu.dialects.threads import MOST_ELEMENTS, AllocateSharedOp
 from xgpu.dialects.xgpu import InDomainOp
 from xgpu.dtypes import DType, dtype_of_element
 from xgpu.emit.builders import Values, apply_map, scalar_type
@@ -56,6 +57,9 @@ class Memories:
             if new.memory == "shared":
                 type_ = ir.MemRefType(new.buffer.type)
                 shape = [*type_.shape[:-1], type_.shape[-1] + (new.pad or 0)] if type_.rank else []
+                if (count := math.prod(shape)) > MOST_ELEMENTS:
+                    problem = f"a buffer in shared memory has at most {MOST_ELEMENTS} elements, this one {count}"
+                    raise Unsupported(problem, source_of(op))
                 with op.location:
                     tile = Tensor(AllocateSharedOp.build(shape, _scalar(new.buffer)))
                 memories.tensors[new.buffer] = tile

@@ -126,3 +126,33 @@ func.func private @add(%a: f32, %b: f32) -> f32 {
   %0 = arith.addf %a, %b : f32
   return %0 : f32
 }
+
+// What one conditional computes twice is computed once there, and is not asked of itself.
+// CHECK-LABEL: func.func @twice
+// CHECK: %[[X:.*]]:2 = scf.if %{{.*}} -> (f32, f32) {
+// CHECK-NEXT: %[[E:.*]] = math.exp
+// CHECK-NEXT: %[[P:.*]] = arith.mulf %[[E]], %[[E]]
+// CHECK-NEXT: scf.yield %[[P]], %[[E]]
+// CHECK: scf.if
+// CHECK-NEXT: arith.divf %[[X]]#1
+// CHECK: return
+func.func @twice(%inside: i1, %a: f32) -> f32 {
+  %zero = arith.constant 0.0 : f32
+  %x = scf.if %inside -> (f32) {
+    %0 = math.exp %a : f32
+    %1 = math.exp %a : f32
+    %2 = arith.mulf %0, %1 : f32
+    scf.yield %2 : f32
+  } else {
+    scf.yield %zero : f32
+  }
+  %sum = "xgpu.shuffle_reduce"(%x) {combiner = @add, distance = 1 : i64} : (f32) -> f32
+  %y = scf.if %inside -> (f32) {
+    %0 = math.exp %a : f32
+    %1 = arith.divf %0, %sum : f32
+    scf.yield %1 : f32
+  } else {
+    scf.yield %zero : f32
+  }
+  return %y : f32
+}
