@@ -11,7 +11,7 @@ from xgpu.structure import (
     attributes_of,
     blocks_of,
     body_of,
-    is_constant,
+    is_result_of,
     is_used,
     producer,
     replace_op,
@@ -29,8 +29,8 @@ class ShareConditionals(Pass):
 
     A thread that walks a row several times, for its maximum, the sum of exponentials and the quotients, has the last
     elements of the row in conditionals, as not every thread has some. What it makes of the others is computed once, as
-    `cse` merges it; this does the same for those. Values that were not computed are zero. Needs: nothing. Run it after
-    merge-conditionals, and cse after it.
+    `cse` merges it; this does the same for those. Values that were not computed are zero. Needs: arrays as
+    tensors. Run it after merge-conditionals, and cse after it.
 
     ```mlir
     %x = scf.if %inside -> (f32) {
@@ -138,7 +138,7 @@ def _equal(conditional: _Conditional, block: ir.Block, computed: _Computed) -> d
 
 def _is_needed(value: ir.Value, equal: dict[ir.Value, ir.Value]) -> bool:
     """Whether a value of ``equal`` is used by what is not. A constant or index is as soon made again."""
-    if is_constant(value) or value.type == ir.IndexType.get():
+    if is_result_of(value, "arith.constant") or value.type == ir.IndexType.get():
         return False
     return any(len(user.results) != 1 or user.results[0] not in equal for user in users_of(value))
 

@@ -11,7 +11,7 @@ from xgpu.analysis.in_place import SCATTER, updated_operands, updates_of
 from xgpu.costs.values import is_immediate
 from xgpu.hlo.constants import is_number
 from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, reshape, shape_of, splat_like
-from xgpu.indexing.access import integers
+from xgpu.indexing.access import integer, integers
 from xgpu.indexing.scatter_maps import ScatterMaps, scatter_maps
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.structure import behind, dtype_of, is_argument, producer, replace_op
@@ -138,8 +138,10 @@ def _joined(indices: ir.Value, component: int, vector_dim: int) -> ir.Value | No
         return indices
     if is_argument(indices) or producer(indices).name != "stablehlo.concatenate":
         return None
-    parts = list(producer(indices).operands)
-    return parts[component] if len(parts) == count else None
+    join = producer(indices)
+    parts = list(join.operands)
+    is_one_each = integer(join, "dimension") == vector_dim and len(parts) == count
+    return parts[component] if is_one_each else None
 
 
 def _component(indices: ir.Value, component: int, vector_dim: int) -> ir.Value:

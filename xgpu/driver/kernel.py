@@ -30,6 +30,9 @@ from xgpu.target.nvptx import cubin
 from xgpu.target.nvptx.ptx import compile_to_ptx
 from xgpu.target_machine import HOST
 
+_MOST_SECONDS = 20.0
+"""Time after which a kernel has no machine code: a process that waits for longer is taken to be stopped."""
+
 Times = list[tuple[str, float]]
 """Stage or pass and its seconds, in running order."""
 
@@ -256,8 +259,8 @@ class Kernel:
         if key is not None and (found := kept.get(key)) is not None:
             return base64.b64decode(found.code)
         try:
-            code = self.assembled.cubin
-        except ToolError:
+            code = cubin.assemble(self.ptx, self.device.name, _MOST_SECONDS).cubin
+        except (ToolError, OSError):
             return None
         if key is not None:
             kept.put(key, CachedCode(base64.b64encode(code).decode()))

@@ -114,7 +114,7 @@ def _takes_machine_code(target: Device) -> bool:
         with jax.default_device(_gpu()), jax.log_compiles(False):
             probe = jax_jit(lambda: _probe_p.bind(code=code)).lower().compile()  # type: ignore[no-untyped-call]
             return int(probe()[0]) == _NUMBER
-    except (RuntimeError, ValueError, ToolError):  # XLA's errors are the first two.
+    except (RuntimeError, ValueError, ToolError, OSError):  # XLA's errors are the first two.
         return False
 
 

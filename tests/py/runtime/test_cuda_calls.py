@@ -106,3 +106,14 @@ def test_ptxas_takes_the_probe(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(cuda_calls, "_gpu", lambda: jax.devices("cpu")[0])
     assert cuda_calls._takes_machine_code(device(name)) is False
     assert [code[:4] for code in codes] == [b"\x7fELF"]
+
+
+def test_a_machine_without_room_for_files_has_ptx(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*given: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(cuda_calls, "assemble", full)
+    assert cuda_calls._takes_machine_code(TARGET) is False
+    monkeypatch.setattr("xgpu.target.nvptx.cubin.assemble", full)
+    kernel = xgpu.compile(lambda x: jnp.sin(x) * 3, "f32[64]").kernels[0]
+    assert kernel.machine_code is None and ".visible .entry" in kernel.ptx

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple
 
 from xgpu import ir
@@ -24,11 +25,13 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.simplify import Simplifier
-from xgpu.structure import defining_op
+from xgpu.structure import backward_slice, defining_op, is_result_of
 
 _DIVIDE = "stablehlo.divide"
 _MOST_OPERATIONS = 64
 """Values behind a row's divisor that are looked at."""
+_MOST_LOOKED_AT = 256
+"""Operations that logits are made by that are looked at for conditions."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,21 @@ def find_softmax(weights: ir.Value, key: int) -> Softmax | None:
     whole = weights, identity_map(shape_of(weights)).with_simple_results()
     for quotients, factors in unfactored(whole):
         if (found := _softmax_of(quotients, key)) is not None:
-            return replace(found, factors=factors) if factors.has_normal_number else None
+            is_factored = factors.has_normal_number and not _hides_logits(found.logits, factors)
+            return replace(found, factors=factors) if is_factored else None
     return None
+
+
+def _hides_logits(logits: ir.Value, factors: WeightFactors) -> bool:
+    """Whether a condition of factors is also one of logits: it is there for rows that see nothing, to be zero.
+
+    A kernel would make NaN of these. What is looked at ends at products, and after `_MOST_LOOKED_AT` operations.
+    """
+    conditions = {value for (value, _), _ in factors.conditions}
+    if not conditions:
+        return False
+    made = backward_slice([logits], lambda value: is_result_of(value, "stablehlo.dot_general"))
+    return any(not conditions.isdisjoint((*op.operands, *op.results)) for op in islice(made, _MOST_LOOKED_AT))
 
 
 def _softmax_of(quotients: Place, key: int) -> Softmax | None:

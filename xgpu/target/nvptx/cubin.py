@@ -59,17 +59,23 @@ def ptxas_identity() -> str | None:
     ptxas = find_ptxas()
     if ptxas is None:
         return None
-    status = ptxas.stat()
+    try:
+        status = ptxas.stat()
+    except OSError:
+        return None
     return f"{ptxas} {status.st_size} {status.st_mtime_ns}"
 
 
-def assemble(ptx: str, target: str = DEFAULT_DEVICE) -> AssembledKernel:
-    """Assemble PTX for a target; raises ToolError, with ptxas's messages, if it fails or is not installed."""
+def assemble(ptx: str, target: str = DEFAULT_DEVICE, seconds: float | None = None) -> AssembledKernel:
+    """Assemble PTX for a target; raises ToolError, with ptxas's messages, if it fails or is not installed.
+
+    So does taking more than ``seconds``.
+    """
     ptxas = _require("ptxas")
     with tempfile.TemporaryDirectory(prefix="xgpu-") as folder:
         source, output = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(ptx, encoding="utf-8")
-        report = _run([str(ptxas), "-v", f"-arch={device(target).cpu}", str(source), "-o", str(output)])
+        report = _run([str(ptxas), "-v", f"-arch={device(target).cpu}", str(source), "-o", str(output)], seconds)
         cubin = output.read_bytes()
 
     def largest(pattern: str) -> int:
@@ -132,10 +138,14 @@ def _folders() -> Iterator[Path]:
         yield from sorted(Path(root).glob("*/bin"), reverse=True)
 
 
-def _run(command: list[str]) -> str:
-    """Run a tool and return all it printed; raises ToolError with that text if it fails."""
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run(command: list[str], seconds: float | None = None) -> str:
+    """Run a tool and return all it printed; raises ToolError with that text if it fails, or takes too long."""
+    tool = Path(command[0]).name
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"{tool} takes more than {seconds} seconds") from None
     output = result.stdout + result.stderr
     if result.returncode:
-        raise ToolError(f"{Path(command[0]).name} failed with exit code {result.returncode}:\n{output.strip()}")
+        raise ToolError(f"{tool} failed with exit code {result.returncode}:\n{output.strip()}")
     return output

@@ -128,6 +128,24 @@ def test_rows_that_are_dropped_or_see_nothing() -> None:
     assert found[0, 9].any()
 
 
+@pytest.mark.parametrize("hidden", [-np.inf, -1e9])
+def test_rows_that_see_nothing_are_zero_where_a_program_says_so(hidden: float) -> None:
+    """A mask before the softmax and after it: a kernel would make NaN of a row of nothing but -inf."""
+
+    def function(q: Any, k: Any, v: Any, mask: Any) -> Any:
+        s = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32) * 0.125
+        w = jax.nn.softmax(jnp.where(mask, s, hidden), axis=-1)
+        return _sums(jnp.where(mask, w, 0), v)
+
+    program = xgpu.compile(function, *_QKV, _EACH)
+    assert "attention" not in {kernel.emitter for kernel in program.kernels}
+    *arrays, mask = program.random_inputs(1)
+    mask[0, 0, 5] = False
+    (result,) = program.run(*arrays, mask)
+    assert (np.asarray(result, np.float32)[0, 5, 0] == 0).all()
+    assert np.isfinite(np.asarray(result, np.float32)).all()
+
+
 def test_rows_without_numbers_are_none() -> None:
     """Weights of a row of nothing but -inf are not numbers: neither is a result that any of them is kept for."""
     program = compiled(_causal, *["bf16[1,150,2,64]"] * 3, "pred[1,2,150,150]")

@@ -109,3 +109,15 @@ def test_no_gradient_of_a_cross_entropy_is_filled_with_zeros(classes: int) -> No
     compiled = xgpu.compile(jax.value_and_grad(_entropy), f"f32[512,{classes}]", "s32[512]")
     large = [kernel for kernel in explain(compiled).kernels if kernel.bytes >= 4 * 512 * classes]
     assert sum(kernel.bytes for kernel in large) <= 4 * 512 * classes * (2.1 if classes == 1000 else 4.1)
+
+
+def test_indices_that_are_joined_along_rows_are_no_components() -> None:
+    """Two index vectors of two components: joined along the rows there are as many parts, too."""
+    numbers = jax.lax.ScatterDimensionNumbers((), (1, 2), (1, 2), (0,), (0,))
+
+    def function(first: jax.Array, second: jax.Array, updates: jax.Array) -> jax.Array:
+        zeros, indices = jnp.zeros((4, 3, 3)), jnp.concatenate([first, second])
+        return jax.lax.scatter_add(zeros, indices, updates, numbers, mode="promise_in_bounds")
+
+    arrays = jnp.array([[0, 1], [2, 2]]), jnp.array([[1, 0], [2, 1]]), jnp.arange(1.0, 5.0)
+    np.testing.assert_array_equal(xgpu.jit(function)(*arrays), jax.jit(function)(*arrays))

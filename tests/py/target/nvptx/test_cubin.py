@@ -72,3 +72,13 @@ def test_disassembler_is_run_on_the_cubin(monkeypatch: pytest.MonkeyPatch, tmp_p
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert disassemble(b"the code") == "the code"
+
+
+@needs_ptxas
+def test_what_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = tmp_path / "ptxas"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(cubin, "_require", lambda tool: slow)
+    with pytest.raises(ToolError, match=r"ptxas takes more than 0.2 seconds"):
+        assemble(".version 8.3\n", seconds=0.2)
