@@ -71,6 +71,10 @@ MANY_RESTS = "xgpu.many_rests"
 UNROLL = "xgpu.unroll"
 EARLY = "early"
 """The value of `UNROLL` for loops whose variables number elements of vectors that threads hold in registers."""
+UNROLLED_OPERATIONS = 1024
+"""Operations that a loop without `UNROLL` may have once it is unrolled, functions written out."""
+FUNCTION_OPERATIONS = 32
+"""Operations that a long function counts as there, such as a sine, which is expanded later."""
 AWAITS = "xgpu.awaits"
 CONVERGENT = "xgpu.convergent"
 FLAGS = "xgpu.flags"

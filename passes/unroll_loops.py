@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.attributes import EARLY, UNROLL
+from xgpu.dialects.attributes import EARLY, FUNCTION_OPERATIONS, UNROLL, UNROLLED_OPERATIONS
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.support.ranges import constant_of
@@ -24,8 +24,7 @@ _LONG_FUNCTIONS = frozenset(
         *(f"xgpu.{name}" for name in "lgamma digamma erf_inv bessel_i0e bessel_i1e".split()),
     )
 )
-"""Functions that become as many operations as `_LONG`, some of them calls, around which registers are stored."""
-_LONG = 32
+"""Functions that become as many operations as that, some of them calls, around which registers are stored."""
 _DYNAMIC = -(1 << 63)
 """Marker of ``static_position`` for a position that is an operand."""
 
@@ -61,7 +60,7 @@ class UnrollLoops(Pass):
     NAME: ClassVar[str] = "unroll-loops"
     max_trip: int = 32
     """Iterations up to which a loop is unrolled."""
-    max_ops: int = 1024
+    max_ops: int = UNROLLED_OPERATIONS
     """Operations that an unrolled loop may have, functions written out."""
 
     def apply(self, module: ir.Module) -> None:
@@ -97,7 +96,7 @@ _NOT_CONSTANT = Reason("its bounds are not constants")
 def _size(loop: ir.Operation, limit: int) -> int:
     """Return how many operations a loop will have once functions are written out; stops counting beyond ``limit``."""
     count = count_ops(loop, limit)
-    return count if count > limit else count + (_LONG - 1) * len(walk(loop, *_LONG_FUNCTIONS))
+    return count if count > limit else count + (FUNCTION_OPERATIONS - 1) * len(walk(loop, *_LONG_FUNCTIONS))
 
 
 def _trips(loop: ir.Operation) -> range | None:

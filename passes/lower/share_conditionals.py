@@ -6,6 +6,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.dialects.traits import is_pure, traits_of
 from xgpu.passes.framework.base import Pass
+from xgpu.passes.support.arith_builder import constant
 from xgpu.passes.support.scf_ops import create_if, create_yield
 from xgpu.structure import (
     attributes_of,
@@ -80,7 +81,7 @@ class _Conditional:
     """A conditional, and the values of its regions that it is to return besides its results."""
 
     op: ir.Operation
-    returned: tuple[list[ir.Value], list[ir.Value]] = field(default_factory=lambda: ([], []))
+    returned: tuple[dict[ir.Value, None], dict[ir.Value, None]] = field(default_factory=lambda: ({}, {}))
 
 
 @dataclass
@@ -107,8 +108,7 @@ def _share(group: list[_Conditional]) -> None:
                 if place is conditional:
                     value.replace_all_uses_with(known)
                 elif _is_needed(value, equal):
-                    if known not in place.returned[number]:
-                        place.returned[number].append(known)
+                    place.returned[number][known] = None
                     shared.append((value, place, number, known))
     results = {place: _rebuilt(place) for place in dict.fromkeys(place for _, place, _, _ in shared)}
     for value, place, number, known in shared:
@@ -159,7 +159,7 @@ def _rebuilt(conditional: _Conditional) -> dict[tuple[int, ir.Value], ir.Value]:
     values = [*((0, value) for value in returned[0]), *((1, value) for value in returned[1])]
     types = [*(result.type for result in op.results), *(value.type for _, value in values)]
     with ir.InsertionPoint(op), op.location:
-        zeros = [_zero(value.type) for _, value in values]
+        zeros = [constant(0, value.type) for _, value in values]
         made, *blocks = create_if(op.operands[0], types)
     for number, block in enumerate(blocks):
         ends: list[ir.Value] = []
@@ -176,11 +176,3 @@ def _rebuilt(conditional: _Conditional) -> dict[tuple[int, ir.Value], ir.Value]:
     replace_op(op, list(made.results)[:count])
     conditional.op = made
     return dict(zip(values, list(made.results)[count:], strict=True))
-
-
-def _zero(type_: ir.Type) -> ir.Value:
-    element = type_.element_type if isinstance(type_, ir.VectorType) else type_
-    zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-    value = ir.DenseElementsAttr.get_splat(type_, zero) if isinstance(type_, ir.VectorType) else zero
-    zeros: ir.Value = ir.Operation.create("arith.constant", results=[type_], attributes={"value": value}).results[0]
-    return zeros

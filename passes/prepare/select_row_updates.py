@@ -17,6 +17,8 @@ from xgpu.passes.framework.base import OperationRewrite
 from xgpu.structure import behind, dtype_of, is_argument, producer, replace_op
 
 _EQUAL, _LESS = "EQ", "LT"
+_MOST_BEHIND = 16
+"""Operations between an index and what counts the rows, at most."""
 
 
 @dataclass(frozen=True)
@@ -154,22 +156,22 @@ def _component(indices: ir.Value, component: int, vector_dim: int) -> ir.Value:
     return reshape(taken, [size for i, size in enumerate(shape) if i != vector_dim])
 
 
-def _counted_dim(value: ir.Value | None) -> int | None:
+def _counted_dim(value: ir.Value | None, most: int = _MOST_BEHIND) -> int | None:
     """Return the dimension whose index each element of ``value`` is, None if that is not known.
 
-    JAX adds the length to negative indices; a count has none.
+    JAX adds the length to negative indices; a count has none. At most so many operations are looked at in a row.
     """
-    if value is None or is_argument(value):
+    if value is None or is_argument(value) or not most:
         return None
     op = producer(value)
     if op.name == "stablehlo.iota":
         counted: int = ir.IntegerAttr(op.attributes["iota_dimension"]).value
         return counted if shape_of(value)[counted] <= 1 << (dtype_of(value).bits - 1) else None
     if op.name == "stablehlo.select":
-        return _counted_dim(op.operands[2]) if _is_never(op.operands[0]) else None
+        return _counted_dim(op.operands[2], most - 1) if _is_never(op.operands[0], most - 1) else None
     if op.name not in ("stablehlo.broadcast_in_dim", "stablehlo.reshape"):
         return None
-    before = _counted_dim(op.operands[0])
+    before = _counted_dim(op.operands[0], most - 1)
     if before is None:
         return None
     old, new = shape_of(op.operands[0]), shape_of(value)
@@ -181,11 +183,11 @@ def _counted_dim(value: ir.Value | None) -> int | None:
     return same[0] if same else None
 
 
-def _is_never(condition: ir.Value) -> bool:
+def _is_never(condition: ir.Value, most: int) -> bool:
     """Whether ``condition`` is that a count is negative."""
     if is_argument(condition) or producer(condition).name != "stablehlo.compare":
         return False
     op = producer(condition)
     direction = hlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
     zero = behind(op.operands[1], "stablehlo.broadcast_in_dim")
-    return direction == _LESS and is_number(zero, 0) and _counted_dim(op.operands[0]) is not None
+    return direction == _LESS and is_number(zero, 0) and _counted_dim(op.operands[0], most) is not None

@@ -26,19 +26,19 @@ TARGET = "__gpu$xla.gpu.ptx"
 """The name of XLA's launch."""
 
 _NUMBER = 41
-_PROBE = f"""
-.version {{version}}
-.target {{target}}
+_PROBE = """
+.version {version}
+.target {target}
 .address_size 64
 .visible .entry xgpu_probe(.param .u64 p)
-{{{{
+{{
   .reg .b64 %a;
   .reg .b32 %n;
   ld.param.u64 %a, [p];
-  mov.u32 %n, {_NUMBER};
+  mov.u32 %n, {number};
   st.global.u32 [%a], %n;
   ret;
-}}}}
+}}
 """
 
 
@@ -59,12 +59,12 @@ def launch_attributes(
 def level(target: Device) -> str:
     """Return the level that kernels of a program for CUDA are to be compiled to.
 
-    It is ``cubin`` if this process may run them. What XLA takes is then tried meanwhile.
+    It is ``cubin`` if this process may run them. What XLA takes is then tried meanwhile, if that is not known yet.
     """
     if _gpu() is None:
         return "ptx"
-    _answer(target)
-    return "cubin"
+    answer = _answer(target)
+    return "ptx" if answer.done() and not answer.result() else "cubin"
 
 
 def codes(kernels: Sequence[CompiledKernel], is_exported: bool) -> Mapping[CompiledKernel, str | bytes]:
@@ -110,7 +110,7 @@ def _answer(target: Device) -> Future[bool]:
 def _takes_machine_code(target: Device) -> bool:
     try:
         version = f"{target.ptx_version // 10}.{target.ptx_version % 10}"
-        code = assemble(_PROBE.format(version=version, target=target.cpu), target.name).cubin
+        code = assemble(_PROBE.format(version=version, target=target.cpu, number=_NUMBER), target.name).cubin
         with jax.default_device(_gpu()), jax.log_compiles(False):
             probe = jax_jit(lambda: _probe_p.bind(code=code)).lower().compile()  # type: ignore[no-untyped-call]
             return int(probe()[0]) == _NUMBER

@@ -1,5 +1,6 @@
 """Which code a launch on CUDA has: machine code where XLA takes it, else PTX."""
 
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import jax
@@ -86,6 +87,10 @@ def test_the_level_follows_and_is_tried_once(made: list[str], monkeypatch: pytes
     monkeypatch.setattr(cuda_calls, "_takes_machine_code", lambda target: tried.append(target) is None)
     assert [cuda_calls.level(TARGET) for _ in range(3)] == ["cubin"] * 3
     assert cuda_calls._answer(TARGET).result() and tried == [TARGET]
+    refused: Future[bool] = Future()
+    refused.set_result(False)
+    monkeypatch.setitem(cuda_calls._answers, TARGET, refused)
+    assert cuda_calls.level(TARGET) == "ptx"
     monkeypatch.setattr(jax, "local_devices", lambda backend: [])
     assert cuda_calls.level(TARGET) == "ptx"
 

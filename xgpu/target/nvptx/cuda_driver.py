@@ -4,7 +4,7 @@ import ctypes
 from dataclasses import dataclass
 from typing import Any
 
-LIBRARY = "libcuda.so.1"
+_LIBRARY = "libcuda.so.1"
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
 _NAME_BYTES = 256
 
@@ -24,7 +24,7 @@ class Driver:
 def find_driver() -> Driver | None:
     """Return what the driver says; None if there is none."""
     try:
-        library = ctypes.CDLL(LIBRARY)
+        library = ctypes.CDLL(_LIBRARY)
     except OSError:
         return None
     return ask(library)

@@ -14,7 +14,7 @@ from tests.py.planned import TARGET, planned
 from xgpu.passes.prepare.products import find_chains
 from xgpu.target.nvptx.cubin import find_ptxas
 
-from .attentions import LOW
+from .attentions import LOW, compiled
 
 _ROWS, _KEYS = 70, 130
 _QKV = [f"bf16[1,{_ROWS},2,64]", *[f"bf16[1,{_KEYS},2,64]"] * 2]
@@ -112,19 +112,9 @@ def _is_right(program: xgpu.Compiled, arrays: list[Any], expected: list[np.ndarr
         assert np.nanmax(np.abs(ours)) <= 2.5 * np.nanmax(np.abs(theirs)) + 1e-6
 
 
-def _compiled(function: Callable[..., Any], *specs: str, **schedule: int) -> xgpu.Compiled:
-    options = None
-    if schedule:
-        name = planned(function, specs, TARGET, xgpu.Options()).kernels[0].name
-        options = xgpu.Options(schedules={name: schedule})
-    program = xgpu.compile(function, *specs, options=options)
-    assert [kernel.emitter for kernel in program.kernels] == ["attention"]
-    return program
-
-
 @pytest.mark.parametrize("function", [_appended, _before, _added, _relative])
 def test_sinks(function: Callable[..., Any]) -> None:
-    program = _compiled(function, *_QKV, _SINK)
+    program = compiled(function, *_QKV, _SINK)
     q, k, v, sink = program.random_inputs(1)
     for numbers in ((0.5, -2.0), (30.0, -60.0), (-np.inf, 3e4)):
         sink[...] = numbers
@@ -135,7 +125,7 @@ def test_sinks(function: Callable[..., Any]) -> None:
     "schedule", [{"steady": False}, {"folded": False}, {"folded": False, "steady": False, "overlap": False}], ids=str
 )
 def test_schedules(schedule: dict[str, int]) -> None:
-    program = _compiled(_appended, *_QKV, _SINK, **schedule)
+    program = compiled(_appended, *_QKV, _SINK, **schedule)
     q, k, v, sink = program.random_inputs(2)
     q[0, ::3] *= 40
     _is_right(program, [q, k, v, sink], _exact(q, q, k, v, sink)[:1])
@@ -144,7 +134,7 @@ def test_schedules(schedule: dict[str, int]) -> None:
 @pytest.mark.parametrize("function", [_appended, _added])
 def test_rows_that_see_nothing_are_zero(function: Callable[..., Any]) -> None:
     """The sink has all weight there; without a sink they are not numbers."""
-    program = _compiled(function, *_QKV, _SINK, f"pred[{_ROWS},{_KEYS}]")
+    program = compiled(function, *_QKV, _SINK, f"pred[{_ROWS},{_KEYS}]")
     q, k, v, sink, mask = program.random_inputs(3)
     mask[5] = False
     sink[...] = 0.25, -np.inf
@@ -161,7 +151,7 @@ def test_rows_whose_hidden_logits_are_numbers_are_averaged_without_a_sink() -> N
         s = jnp.where(mask & jnp.tril(jnp.ones((150, 150), bool)), _logits(q, k), LOW)
         return _sums(jax.nn.softmax(jnp.concatenate([s, _column(s, sink)], -1), axis=-1)[..., :-1], v)
 
-    program = _compiled(function, *["bf16[1,150,2,64]"] * 3, _SINK, "pred[150,150]")
+    program = compiled(function, *["bf16[1,150,2,64]"] * 3, _SINK, "pred[150,150]")
     q, k, v, sink, mask = program.random_inputs(9)
     mask[7], sink[...] = False, (0.5, LOW)
     (found,), (expected,) = program.run(q, k, v, sink, mask, sanitize=True), program.reference(q, k, v, sink, mask)
@@ -215,7 +205,7 @@ def test_dropped_weights_with_sinks() -> None:
         p = jax.nn.softmax(jnp.concatenate([s, _column(s, sink)], -1), axis=-1)[..., :-1]
         return _sums(jnp.where(keep, p / 0.5, 0), v)
 
-    program = _compiled(function, *_QKV, _SINK, f"pred[1,2,{_ROWS},{_KEYS}]")
+    program = compiled(function, *_QKV, _SINK, f"pred[1,2,{_ROWS},{_KEYS}]")
     q, k, v, sink, keep = program.random_inputs(8)
     (found,), (expected,) = program.run(q, k, v, sink, keep, sanitize=True), program.reference(q, k, v, sink, keep)
     error = found.astype(np.float64) - expected.astype(np.float64)

@@ -9,7 +9,8 @@ import pytest
 
 import xgpu
 from xgpu.device import device
-from xgpu.emit.families.reductions.rows import _UNROLLED, _written_out
+from xgpu.dialects.attributes import UNROLLED_OPERATIONS
+from xgpu.emit.families.reductions.rows import _written_out
 
 type Function = Callable[..., jax.Array]
 
@@ -59,5 +60,5 @@ def test_lanes_of_what_is_written_out(columns: int, operations: int) -> None:
             run, more = _written_out(columns, vector, lanes, operations, target)
             assert run <= vector and lanes <= more <= 1024
             elements = run * -(-columns // (run * more))
-            can_be = operations * -(-columns // min(1024, 1 << columns.bit_length() - 1)) <= _UNROLLED
-            assert operations * elements <= _UNROLLED or ((run, more) == (vector, lanes) and not can_be)
+            can_be = operations * -(-columns // min(1024, 1 << columns.bit_length() - 1)) <= UNROLLED_OPERATIONS
+            assert operations * elements <= UNROLLED_OPERATIONS or ((run, more) == (vector, lanes) and not can_be)

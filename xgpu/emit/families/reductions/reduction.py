@@ -17,7 +17,7 @@ from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.values import elements, instructions
-from xgpu.dialects.attributes import FIRST_EXTREME, HERO, MANY_RESTS
+from xgpu.dialects.attributes import FIRST_EXTREME, FUNCTION_OPERATIONS, HERO, MANY_RESTS
 from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.emit.accumulators import Accumulators
 from xgpu.emit.base import Fusion
@@ -48,10 +48,6 @@ class _Prologue:
     numbers: tuple[int, ...]
     map: IndexingMap | None
     functions: SubgraphFunctions
-
-
-_FUNCTION = 32
-"""Operations that `unroll-loops` takes a function of more instructions for, such as a sine."""
 
 
 class Reductions(Accumulators):
@@ -113,7 +109,7 @@ class Reductions(Accumulators):
     @cached_property
     def operations(self) -> int:
         """About how many operations these are when loops are unrolled: long functions are single ones by then."""
-        return sum(_FUNCTION if count > _FUNCTION else 1 for count in self._instructions)
+        return sum(FUNCTION_OPERATIONS if count > FUNCTION_OPERATIONS else 1 for count in self._instructions)
 
     @cached_property
     def _instructions(self) -> list[int]:

@@ -14,6 +14,7 @@ from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.costs.registers import held_elements, registers_for
 from xgpu.device import Device
+from xgpu.dialects.attributes import UNROLLED_OPERATIONS
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion
 from xgpu.emit.families.reductions.reduce_row import (
@@ -33,9 +34,6 @@ from xgpu.fusion.grouping.families import Heroes
 from xgpu.fusion.grouping.row_programs import merge_rows
 from xgpu.indexing.affine import AffineExpr
 from xgpu.reasons import Reason
-
-_UNROLLED = 1024
-"""Operations of a thread's elements up to which `unroll-loops` writes them out."""
 
 
 class RowStages(Reductions):
@@ -124,9 +122,9 @@ def _written_out(columns: int, vector: int, lanes: int, operations: int, target:
     Only then what several stages compute of an element is computed once. Rows that are too long for it stay as given.
     """
     most, run = min(target.max_threads_per_block, power_of_two_below(columns)), vector
-    if operations * -(-columns // most) > _UNROLLED:
+    if operations * -(-columns // most) > UNROLLED_OPERATIONS:
         return vector, lanes
-    while operations * run * -(-columns // (run * lanes)) > _UNROLLED:
+    while operations * run * -(-columns // (run * lanes)) > UNROLLED_OPERATIONS:
         if 2 * lanes <= min(most, -(-columns // run)):
             lanes *= 2
         else:
