@@ -47,6 +47,14 @@ def reshape(value: Value, shape: Sequence[int]) -> Value:
     return value if shape_of(value) == list(shape) else hlo.reshape(tensor(shape, element_of(value)), value)
 
 
+def transpose(value: Value, order: Sequence[int]) -> Value:
+    """Return ``value`` with its dimensions in such an order."""
+    if list(order) == sorted(order):
+        return value
+    made: Value = hlo.transpose(value, list(order))
+    return made
+
+
 def convert(value: Value, element: ir.Type | str) -> Value:
     """Return ``value`` converted to another element type."""
     target = tensor(shape_of(value), element)

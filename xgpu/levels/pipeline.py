@@ -85,8 +85,9 @@ PREPARE: Pipeline = (
         "after vectors, of which it makes as many sums as there are rows; before layouts are chosen for libraries",
     ),
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
+    ("choose-convolution-layouts{{target={target}}}", "adds transposes, which are moved to where they cost least"),
     ("squeeze-windows", "before transposes are moved, through windows, but not through reshapes"),
-    ("move-transposes", "after layouts, which products read at no cost; before all that asks what is contiguous"),
+    ("move-transposes", "after layouts, which libraries read at no cost; before all that asks what is contiguous"),
     (
         "pad-products{{target={target} pad={pad_products}}}",
         "after layouts, which say what is contiguous; before marks, which ask for aligned rows",

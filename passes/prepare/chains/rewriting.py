@@ -72,11 +72,6 @@ def moved_after(op: ir.Operation, attention: Attention, value: ir.Value) -> ir.V
     return copies[returned(op)[0]]
 
 
-def transposed(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
-    """Return an array with its dimensions in another order."""
-    return value if list(permutation) == sorted(permutation) else hlo.transpose(value, list(permutation))
-
-
 def reduced(
     values: Sequence[ir.Value],
     position: int,

@@ -9,7 +9,7 @@ from xgpu import ir
 from xgpu.analysis.attention.attention import Attention
 from xgpu.dialects.chain import ChainOp
 from xgpu.emit.families.attention.tiles import in_memory
-from xgpu.hlo.stablehlo_builder import broadcast, hlo, reshape, shape_of, tensor
+from xgpu.hlo.stablehlo_builder import broadcast, hlo, reshape, shape_of, tensor, transpose
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import AffineExpr, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -20,7 +20,6 @@ from xgpu.passes.prepare.chains.rewriting import (
     logits_of_weights,
     moved_after,
     softmax_of,
-    transposed,
 )
 from xgpu.structure import backward_slice, body_of, copy_operation, element_of, in_order, is_argument
 
@@ -189,13 +188,13 @@ class _Arrangement:
     def together(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         """Return an array with groups first, then the members of all dimensions, then the last, in a shape."""
         sizes, order = self._ordered(self._pairs(shape_of(value)))
-        return reshape(transposed(reshape(value, sizes), order), shape)
+        return reshape(transpose(reshape(value, sizes), order), shape)
 
     def apart(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         """Return the array of a shape that is so together."""
         sizes, order = self._ordered(self._pairs(shape))
         inverse = [order.index(position) for position in range(len(order))]
-        return reshape(transposed(reshape(value, [sizes[each] for each in order]), inverse), shape)
+        return reshape(transpose(reshape(value, [sizes[each] for each in order]), inverse), shape)
 
     def first_members(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
         """Return what the first member of each group has, together in a shape."""
@@ -204,7 +203,7 @@ class _Arrangement:
         if ends != pairs:
             value = hlo.slice(reshape(value, pairs), [0] * len(pairs), ends, [1] * len(pairs))
         sizes, order = self._ordered(ends)
-        return reshape(transposed(reshape(value, sizes), order), shape)
+        return reshape(transpose(reshape(value, sizes), order), shape)
 
     def _ordered(self, pairs: Sequence[int]) -> tuple[list[int], list[int]]:
         """Return the sizes of pairs that are not 1, and the order that these have together."""

@@ -17,6 +17,7 @@ from xgpu.hlo.stablehlo_builder import (
     splat,
     splat_like,
     tensor,
+    transpose,
 )
 from xgpu.indexing.affine import dim
 from xgpu.passes.prepare.chains.rewriting import (
@@ -25,7 +26,6 @@ from xgpu.passes.prepare.chains.rewriting import (
     reduced,
     result_order,
     softmax_of,
-    transposed,
 )
 from xgpu.structure import backward_slice, body_of, copy_operation, element_of, in_order, is_argument
 
@@ -117,7 +117,7 @@ def combined(attention: Attention, parts: ir.Operation) -> ir.Value:
     total, sums = (hlo.select(is_low, splat_like(0, each), each) for each in (total, hlo.multiply(sums, total)))
     _, divisor, dividend = reduced([largest, total, sums], 0, [-math.inf, 0, 0], _together)
     result = convert(hlo.divide(dividend, divisor), element_of(attention.second.results[0]))
-    return transposed(result, [order.index(number) for number in range(len(order))])
+    return transpose(result, [order.index(number) for number in range(len(order))])
 
 
 def _together(parts: Sequence[ir.Value]) -> list[ir.Value]:
@@ -141,4 +141,4 @@ def _of_result(attention: Attention, value: ir.Value) -> ir.Value:
     """Return what there is of each part and row in the order of the second product: parts come first."""
     indices = attention.sums.result_indices([dim(number) for number in range(len(attention.shape))], dim(0))
     order = [next(iter(indices[position].variables()[0])) for position in result_order(attention)[:-1]]
-    return transposed(value, [attention.key, *order])
+    return transpose(value, [attention.key, *order])

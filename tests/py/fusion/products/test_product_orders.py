@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from xgpu import ir
 from xgpu.fusion import fallback
-from xgpu.passes.prepare.products.choose_product_layouts import ChooseProductLayouts
+from xgpu.passes.prepare.layouts.choose_product_layouts import ChooseProductLayouts
 
 CONTEXT = ir.make_context()
 

@@ -12,7 +12,7 @@ from jax import lax
 import xgpu
 from tests.py import effort
 from xgpu import ir
-from xgpu.passes.prepare.move_transposes import MoveTransposes
+from xgpu.passes.prepare.layouts.move_transposes import MoveTransposes
 from xgpu.runtime.reference import Reference
 
 CONTEXT = ir.make_context()

@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.fusion.fallback import PRODUCT, fallback_reason
 from xgpu.fusion.product_operands import TRANSPOSE, behind_transposes, labelled_product, transposes_behind
 from xgpu.fusion.product_orders import Order, Product, best_order
-from xgpu.hlo.stablehlo_builder import hlo, tensor
+from xgpu.hlo.stablehlo_builder import hlo, tensor, transpose
 from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION
 from xgpu.indexing.access import integers, shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
@@ -88,14 +88,14 @@ def _rewrite(op: ir.Operation, block: ir.Block, transposed: _Transposed) -> None
         for value, operand, labels in zip(values, product.operands, order.operands, strict=True):
             key = value, tuple(operand.memory.index(label) for label in labels)
             if key not in transposed:
-                transposed[key] = _transpose(value, list(key[1]))
+                transposed[key] = transpose(value, list(key[1]))
             operands.append(transposed[key])
         new = _write(op, product, order, operands)
     chains = [transposes_behind(operand) for operand in dict.fromkeys(op.operands)]
     places = [order.result.index(label) for label in wanted]
     for use in transposes or [op]:
         with ir.InsertionPoint(use), use.location:
-            replace_op(use, [_transpose(new, places)])
+            replace_op(use, [transpose(new, places)])
     if transposes:
         op.erase()
     _erase_unread(chains)
@@ -136,10 +136,3 @@ def _write(op: ir.Operation, product: Product, order: Order, operands: list[ir.V
     config = None if precision is None else ir.ArrayAttr.get(precision)
     new: ir.Value = hlo.dot_general(type_, lhs, rhs, numbers, precision_config=config)
     return new
-
-
-def _transpose(value: ir.Value, permutation: list[int]) -> ir.Value:
-    if permutation == sorted(permutation):
-        return value
-    transposed: ir.Value = hlo.transpose(value, permutation)
-    return transposed

@@ -20,7 +20,7 @@ from xgpu.fusion.axis_orders import (
     relative,
 )
 from xgpu.hlo.constants import splat_of
-from xgpu.hlo.stablehlo_builder import broadcast, hlo, tensor
+from xgpu.hlo.stablehlo_builder import broadcast, hlo, tensor, transpose
 from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.window_numbers import take_window_dimensions
 from xgpu.passes.framework.base import BlockRewrite
@@ -85,6 +85,8 @@ class _Rewrite:
                 with ir.InsertionPoint(op), op.location:
                     write(op)
                 replaced.append(op)
+            elif op.name == TRANSPOSE:
+                self.ordered.setdefault((op.operands[0], tuple(integers(op, "permutation"))), op.results[0])
         for op in reversed(replaced):
             op.erase()
         for value in self.made_anew:
@@ -97,7 +99,7 @@ class _Rewrite:
         target = self._order(result)
         if value in self.orders:
             order = relative(self.orders[value], permutation, target)
-            new = _transposed(self.ordered[value, self.orders[value]], order)
+            new = transpose(self.ordered[value, self.orders[value]], order)
         else:
             new = self._read(value, tuple(permutation[each] for each in target))
         self._give(result, new)
@@ -122,7 +124,7 @@ class _Rewrite:
         self.ordered[old, order] = new
         readers = [use for use in old.uses if not self._takes_order(use.owner.operation, old)]
         if readers:
-            back = _transposed(new, inverse(order))
+            back = transpose(new, inverse(order))
             for use in readers:
                 use.owner.operation.operands[use.operand_number] = back
 
@@ -155,7 +157,7 @@ class _Rewrite:
             operand_order, dimensions = broadcast_order(producer(value), order)
             return broadcast(self._read(producer(value).operands[0], operand_order), type_.shape, dimensions)
         if not is_free(value):
-            return _transposed(value, order)
+            return transpose(value, order)
         self.made_anew[value] = None
         if is_result_of(value, "stablehlo.iota"):
             iota: ir.Value = hlo.iota(type_, order.index(integer(producer(value), "iota_dimension")))
@@ -163,13 +165,6 @@ class _Rewrite:
         number = splat_of(producer(value))
         assert number is not None
         return hlo.constant(ir.DenseElementsAttr.get_splat(type_, number))
-
-
-def _transposed(value: ir.Value, order: Order) -> ir.Value:
-    if order == given_order(len(order)):
-        return value
-    transposed: ir.Value = hlo.transpose(value, list(order))
-    return transposed
 
 
 type _Reorder = Callable[[ir.Operation, list[ir.Value], Order], None]

@@ -1,0 +1,1 @@
+"""Passes that choose in which order of dimensions values are computed, and what libraries read."""
