@@ -268,6 +268,7 @@ class RowReductionEmitter:
         self.reductions = facts
         self.stages = [facts]
         self.tiling: RowTiling = schedule.tiling(facts)
+        self.is_written_out = False
 
     def launch_dimensions(self) -> LaunchDimensions:
         """A group of threads for each row."""
@@ -321,7 +322,10 @@ class RowReductionEmitter:
         """
         accumulators = [Variable(value) for value in stage.emit_start(kernel.inputs)]
         sides = [kernel.outputs[i] for i in stage.side_outputs]
-        with nest(self.tiling.reading(), self.tiling.loop_ranks, kernel.position, [*accumulators, *sides]) as indices:
+        changed = [*accumulators, *sides]
+        with nest(
+            self.tiling.reading(), self.tiling.loop_ranks, kernel.position, changed, self.is_written_out
+        ) as indices:
             assign(accumulators, stage.emit_step(kernel, indices, values_of(accumulators), given))
         return values_of(accumulators)
 
