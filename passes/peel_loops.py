@@ -25,8 +25,10 @@ class PeelLoops(Pass):
     - *The partial vector*: where the innermost variable ``s`` occurs as ``e + c * s``, the first loop runs if the check
       holds for all of ``s``, which is a constraint on ``e`` and no longer one of the innermost loop; the rest runs the
       second loop, which keeps the check. Few threads get there, so it is marked to stay rolled, unless the loop is
-      marked ``xgpu.many_rests``: then it is marked to be unrolled, so that its accesses overlap. A loop marked so that is
-    unrolled in any case, ``xgpu.unroll = "early"``, is split as well, in two that are.
+      marked ``xgpu.many_rests``: then it is marked to be unrolled, so that its accesses overlap.
+
+    A loop that is unrolled in any case, ``xgpu.unroll = "early"``, is split in two that are if it is marked
+    ``xgpu.many_rests``, and not otherwise.
 
     The order of the points does not change. Loops without points go away. A loop with a barrier or shuffle is not
     split, as which of the two loops a thread executes may differ.
