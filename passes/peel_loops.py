@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.dialects.attributes import MANY_RESTS, UNROLL, map_attribute
+from xgpu.dialects.attributes import EARLY, MANY_RESTS, UNROLL, map_attribute
 from xgpu.dialects.xgpu import LoopOp
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
@@ -26,6 +26,9 @@ class PeelLoops(Pass):
       holds for all of ``s``, which is a constraint on ``e`` and no longer one of the innermost loop; the rest runs the
       second loop, which keeps the check. Few threads get there, so it is marked to stay rolled, unless the loop is
       marked ``xgpu.many_rests``: then it is marked to be unrolled, so that its accesses overlap.
+
+    A loop that is unrolled in any case, ``xgpu.unroll = "early"``, is split in two that are if it is marked
+    ``xgpu.many_rests``, and not otherwise.
 
     The order of the points does not change. Loops without points go away. A loop with a barrier or shuffle is not
     split, as which of the two loops a thread executes may differ.
@@ -66,7 +69,7 @@ class PeelLoops(Pass):
                 replace_op(op, loop.inits)
                 continue
             op.attributes["map"] = map_attribute(map_)
-            if unroll_of(op) is not None:
+            if not _may_be_split(op):
                 continue
             split = find_split(map_) if copies else (self._limit(op),) * len(map_.constraints)
             if isinstance(split, Split):
@@ -95,7 +98,17 @@ def _split(op: ir.Operation, split: Split) -> list[ir.Operation]:
     loops = [op, second]
     for loop, map_ in zip(loops, split.maps, strict=True):
         loop.attributes["map"] = map_attribute(map_)
-    if split.rest is not None:
-        mark = "full" if MANY_RESTS in op.attributes else "none"
-        loops[split.rest].attributes[UNROLL] = ir.StringAttr.get(mark)
+    if split.rest is None:
+        return loops
+    rest = loops[split.rest]
+    if unroll_of(op) == EARLY:
+        del rest.attributes[MANY_RESTS]
+    else:
+        rest.attributes[UNROLL] = ir.StringAttr.get("full" if MANY_RESTS in op.attributes else "none")
     return loops
+
+
+def _may_be_split(op: ir.Operation) -> bool:
+    """Whether a loop is no rest, and nothing was decided about its iterations but that they are written out."""
+    mark = unroll_of(op)
+    return mark is None or (mark == EARLY and MANY_RESTS in op.attributes)

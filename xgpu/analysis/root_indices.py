@@ -74,13 +74,17 @@ def _own_and_moved(roots: Sequence[ir.Value], stored: Stored) -> tuple[set[ir.Va
 
 
 def _at_own_indices(op: ir.Operation) -> set[ir.Value]:
-    """Return the operands of which an element of the result needs the same element alone."""
-    if access_kind(op) != "elementwise":
+    """Return the operands of which an element of the result needs the same element alone.
+
+    What moves elements may leave them where they are, as broadcasts to the same shape do that `jax.vmap` makes.
+    """
+    if access_kind(op) not in ("elementwise", "indexing"):
         return set()
-    same = identity_map(shape_of(op.results[0]))
-    found = accesses(op)
-    moved = {op.operands[access.operand] for access in found if access.map != same}
-    return {op.operands[access.operand] for access in found} - moved
+    shape = shape_of(op.results[0])
+    same = identity_map(shape)
+    reads = [(op.operands[access.operand], access.map) for access in accesses(op)]
+    moved = {operand for operand, map_ in reads if map_ != same or shape_of(operand) != shape}
+    return {operand for operand, _ in reads} - moved
 
 
 def moves_elements(op: ir.Operation) -> bool:

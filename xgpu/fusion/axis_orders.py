@@ -34,6 +34,8 @@ _LEAST_SHARE = 1 / 8
 """The least part of its bytes that a transpose of whole rows costs: it takes no tile, but it takes time."""
 _UNTILED = 8
 """How many times the bytes it costs to read elements one by one: a sector has so many of 32 bits."""
+_FREE_STEPS = 6
+"""Operations one after the other that are as soon made again, such as those of a mask by two indices."""
 _MOST_ROUNDS = 4
 """How often each group is asked for a better order; two rounds were enough for all programs tried."""
 
@@ -91,12 +93,23 @@ def relative(source: Order, permutation: Sequence[int], target: Order) -> Order:
     return tuple(source.index(permutation[each]) for each in target)
 
 
-def is_free(value: ir.Value) -> bool:
-    """Whether a value can be made in any order at once."""
+def is_free(value: ir.Value, steps: int = _FREE_STEPS) -> bool:
+    """Whether a value can be made in any order at once: few elementwise ``steps`` make it of indices and numbers."""
     op = defining_op(value)
-    if op is None:
-        return False
-    return op.name == "stablehlo.iota" or (op.name == "stablehlo.constant" and splat_of(op) is not None)
+    if op is None or op.name == "stablehlo.iota":
+        return op is not None
+    if op.name == "stablehlo.constant":
+        return splat_of(op) is not None
+    if op.name == BROADCAST and not shape_of(op.operands[0]):
+        return True
+    operands = list(op.operands)[:1] if op.name == BROADCAST else elementwise(op)
+    return steps > 0 and bool(operands) and all(is_free(each, steps - 1) for each in operands)
+
+
+def elementwise(op: ir.Operation) -> list[ir.Value]:
+    """Return the arrays that an elementwise operation of one result computes it from; none for other operations."""
+    is_one = len(op.results) == 1 and op.name in OPERATIONS and OPERATIONS[op.name].kind == "elementwise"
+    return carried(op) if is_one else []
 
 
 def _bytes(value: ir.Value) -> float:

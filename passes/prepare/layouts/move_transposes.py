@@ -13,6 +13,7 @@ from xgpu.fusion.axis_orders import (
     Order,
     broadcast_order,
     carried,
+    elementwise,
     given_order,
     inverse,
     is_free,
@@ -23,8 +24,8 @@ from xgpu.hlo.constants import splat_of
 from xgpu.hlo.stablehlo_builder import broadcast, hlo, tensor, transpose
 from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.window_numbers import take_window_dimensions
-from xgpu.passes.framework.base import BlockRewrite
-from xgpu.structure import element_of, is_result_of, is_used, producer
+from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.structure import element_of, is_result_of, is_used, producer, replace_op
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class MoveTransposes(BlockRewrite):
     What is computed in between, element by element or by slices, can as well be computed in the order in which it is
     read: both transposes go. Values between which dimensions stay what they are have one order, the one that makes up
     for most of what is transposed around them. A transpose costs its bytes, and where it moves whole rows an eighth of
-    them. Needs: choose-product-layouts, which knows what products read at no cost.
+    them. Broadcasts that transpose become transposes, and broadcasts if they do more. Needs: choose-product-layouts,
+    which knows what products read at no cost.
 
     ```mlir
     %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<512x64xf32>) -> tensor<64x512xf32>
@@ -51,15 +53,29 @@ class MoveTransposes(BlockRewrite):
     """
 
     NAME: ClassVar[str] = "move-transposes"
-    OPERATIONS: ClassVar[frozenset[str]] = frozenset((TRANSPOSE,))
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((TRANSPOSE, BROADCAST))
     least_bytes: int = 256 << 10
     """How many fewer bytes must be transposed for that to be measured: kernels read a small array in any order."""
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Rewrite the values of ``block`` that are best computed in another order."""
+        for op in operations_of(block, frozenset((BROADCAST,))):
+            _turn(op)
         operations = [view.operation for view in block.operations]
         if any(op.name == TRANSPOSE for op in operations) and (orders := AxisOrders(block).choose(self.least_bytes)):
             _Rewrite(block, orders).rewrite(operations)
+
+
+def _turn(op: ir.Operation) -> None:
+    """Have a broadcast whose operand's dimensions come in another order read the transpose of that."""
+    dimensions = integers(op, "broadcast_dimensions")
+    if dimensions == sorted(dimensions):
+        return
+    (operand,), shape = op.operands, shape_of(op.results[0])
+    with ir.InsertionPoint(op), op.location:
+        turned = _transposed(operand, inverse(tuple(dimensions)))
+        result = turned if shape_of(turned) == shape else broadcast(turned, shape, sorted(dimensions))
+    replace_op(op, [result])
 
 
 @dataclass
@@ -159,6 +175,13 @@ class _Rewrite:
         if not is_free(value):
             return transpose(value, order)
         self.made_anew[value] = None
+        if arrays := elementwise(producer(value)):
+            operands = [self._read(each, order) if each in arrays else each for each in producer(value).operands]
+            new = producer(value).clone()
+            for number, operand in enumerate(operands):
+                new.operands[number] = operand
+            new.results[0].set_type(type_)
+            return new.results[0]
         if is_result_of(value, "stablehlo.iota"):
             iota: ir.Value = hlo.iota(type_, order.index(integer(producer(value), "iota_dimension")))
             return iota

@@ -79,6 +79,8 @@ class _Cut:
 
 def _cut(op: ir.Operation) -> _Cut | None:
     """Return where an operation puts two arrays together, or an array and padding beside it; None for others."""
+    if not len(op.results):
+        return None
     shape = shape_of(op.results[0])
     if op.name == _CONCATENATE and len(op.operands) == 2:
         dimension = integer(op, "dimension")

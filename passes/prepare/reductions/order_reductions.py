@@ -9,13 +9,20 @@ from xgpu import ir
 from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
+from xgpu.fusion.axis_orders import TRANSPOSE, carried
 from xgpu.fusion.memory_reads import Known, arrays_read
 from xgpu.hlo.stablehlo_builder import hlo, tensor
-from xgpu.indexing.access import Shape, shape_of
+from xgpu.indexing.access import Shape, integer, integers, shape_of
 from xgpu.indexing.affine import Dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import element_of
+from xgpu.structure import defining_op, element_of
+from xgpu.target_machine import WARP_SIZE
+
+_MANY_TIMES = 8
+"""How many elements for each one of any array that it reads a reduction takes in if their order there is no matter."""
+_MOST_VISITED = 256
+"""Values behind a reduction that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,7 @@ class OrderReductions(BlockRewrite):
         known: Known = {}
         for op in operations_of(block, self.OPERATIONS):
             if is_reduction(op):
-                order = _order_in_memory(op, known)
+                order = _order_in_memory(op, known) or _order_by_parts(op, known)
                 if order is not None and _may_be_ordered(op, order):
                     with op.location:
                         _transpose(op, order)
@@ -68,6 +75,55 @@ def _order_in_memory(op: ir.Operation, known: Known) -> tuple[int, ...] | None:
                 # Dimensions of one element do not matter: they stay where they are.
                 orders.add(tuple(sorted(range(len(shape)), key=lambda i: (-strides[i], i))))
     return orders.pop() if len(orders) == 1 else None
+
+
+def _order_by_parts(op: ir.Operation, known: Known) -> tuple[int, ...] | None:
+    """Return an order that has dimensions of few elements first if what is reduced is put together along them.
+
+    Threads that are neighbours along such a dimension compute elements in different ways, one after the other. None if
+    there are none, or if the reduction reads arrays in memory of as many elements as it takes in, or nearly so.
+    """
+    shape = shape_of(op.operands[0])
+    long = [i for i, size in enumerate(shape) if size > 1]
+    if not long or shape[long[-1]] >= WARP_SIZE:
+        return None
+    operands = list(op.operands)[: len(op.results)]
+    fewest = math.prod(shape) // _MANY_TIMES
+    if any(True for operand in operands for _ in arrays_read(operand, fewest, known)):
+        return None
+    parted = {i for operand in operands for i in _parted(operand) if 1 < shape[i] < WARP_SIZE}
+    return (*sorted(parted), *(i for i in range(len(shape)) if i not in parted)) if long[-1] in parted else None
+
+
+def _parted(value: ir.Value) -> set[int]:
+    """Return the dimensions along which a value is put together, as far as operations keep dimensions what they are."""
+    found = set[int]()
+    places = tuple(range(len(shape_of(value))))
+    pending, seen = [(value, places)], {value}
+    while pending:
+        each, places = pending.pop()
+        op = defining_op(each)
+        if op is None:
+            continue
+        found |= {places[i] for i in _put_together(op)}
+        if op.name == TRANSPOSE:
+            permutation = integers(op, "permutation")
+            places = tuple(places[permutation.index(i)] for i in range(len(places)))
+        for operand in op.operands if op.name == TRANSPOSE else carried(op):
+            if operand not in seen and len(seen) < _MOST_VISITED:
+                seen.add(operand)
+                pending.append((operand, places))
+    return found
+
+
+def _put_together(op: ir.Operation) -> set[int]:
+    """Return the dimensions along which an operation takes elements of different operands."""
+    if op.name == "stablehlo.concatenate":
+        return {integer(op, "dimension")}
+    if op.name != "stablehlo.pad":
+        return set()
+    paddings = (integers(op, name) for name in ("edge_padding_low", "edge_padding_high", "interior_padding"))
+    return {i for padding in paddings for i, count in enumerate(padding) if count > 0}
 
 
 def _strides(array: ir.Value, map_: IndexingMap, shape: Shape) -> list[int] | None:

@@ -173,3 +173,22 @@ func.func @barrier(%thread: index, %t: tensor<8xf32>) -> tensor<8xf32> {
       : (index, tensor<8xf32>) -> tensor<8xf32>
   return %r : tensor<8xf32>
 }
+
+// -----
+
+// A loop that is written out in any case is split as well, and so is what it leaves.
+
+// CHECK-LABEL: func.func @written_out
+// CHECK:         }) {map = #xgpu.map<(d0)[s0] -> (d0 * 4 + s0), d0 in [0, 99], s0 in [0, 3]>, xgpu.many_rests, xgpu.unroll = "early"}
+// CHECK:         }) {map = #xgpu.map<(d0)[s0] -> (s0 + 400), d0 in [100, 100], s0 in [0, 1]>, xgpu.unroll = "early"}
+// CHECK-NOT:     xgpu.loop
+func.func @written_out(%x: f32) -> f32 {
+  %tid = gpu.thread_id x upper_bound 128
+  %r = "xgpu.loop"(%tid, %x) ({
+  ^bb0(%s0: index, %i: index, %a: f32):
+    %n = arith.negf %a : f32
+    "xgpu.yield"(%n) : (f32) -> ()
+  }) {map = #xgpu.map<(d0)[s0] -> (d0 * 4 + s0), d0 in [0, 127], s0 in [0, 3], d0 * 4 + s0 in [0, 401]>,
+      xgpu.many_rests, xgpu.unroll = "early"} : (index, f32) -> f32
+  return %r : f32
+}

@@ -186,6 +186,18 @@ def test_threads_of_many_short_rows_read_two_vectors() -> None:
     assert lanes(1 << 20, 100, 32) == 4
 
 
+def test_rows_of_what_caches_deliver_have_few_threads() -> None:
+    """Those of distances between all pairs: each row reads two of few vectors."""
+
+    def lanes(rows: int, minor: int) -> int:
+        shape = ReductionShape((rows, minor), (1,))
+        return RowSchedule.chosen(shape, [], [own_start(shape)], device("sm_90a"), 16, False, code=3).lanes
+
+    assert [lanes(1 << 24, 64), lanes(1 << 24, 125), lanes(1 << 20, 512)] == [4, 16, 8]
+    # As many as there are threads for.
+    assert [lanes(1 << 14, 512), lanes(1 << 8, 512)] == [32, 128]
+
+
 @pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize("case", COLUMNS, ids=str)
 def test_columns(case: Case, in_order: bool) -> None:

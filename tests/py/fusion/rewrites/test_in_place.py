@@ -271,6 +271,22 @@ def test_a_state_that_becomes_another_one_is_copied_before():
     assert aliases == [(1,)]
 
 
+def test_the_states_of_a_batched_loop_are_written_where_they_are_read():
+    """Those that have ended keep theirs, by a predicate that `jax.vmap` broadcasts to the shape that it has."""
+
+    def doubled(x):
+        return jax.lax.while_loop(lambda s: (s[0] < 5) & (s[1] < 100), lambda s: (s[0] + 1, 2 * s[1]), (0, x))[1]
+
+    compiled = xgpu.compile(jax.vmap(doubled), "f32[1000]")
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
+    assert [launch.kernel.aliases for launch in compiled.launches] == [(0, 1)]
+
+
+def test_a_state_of_which_a_part_is_read_has_memory_of_its_own():
+    assert _in_a_loop(lambda x: (jnp.pad(x[:60] + 1, (0, 40)) + x,), "f32[100]") == [(-1,)]
+
+
 def test_a_state_that_is_stored_twice_is_overwritten_once():
     def step(x, y):
         new = jnp.cos(x) + y

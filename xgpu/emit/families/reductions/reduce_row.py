@@ -48,6 +48,14 @@ EVEN = 0.85
 """The share of lanes with work at which a row counts as evenly divided."""
 MOST_TOGETHER = 64
 """Steps that come together at most: code grows with them."""
+_CODE_OF_ROW = 32
+"""Instructions that each thread of a row executes besides those of its elements: where the row is, and its result."""
+_CODE_OF_READS = 4
+"""Instructions by which a thread reads one vector of each array."""
+_CODE_OF_EXCHANGE = 4
+"""Instructions by which two lanes combine what they have."""
+_WARPS_ISSUED = 4
+"""Warps of which a multiprocessor issues an instruction in a cycle."""
 LARGEST_SHARED_GROUP = 512
 """Threads that share a row for that reason; for want of rows as many as a block can have."""
 
@@ -109,6 +117,8 @@ class RowSchedule(BlockSchedule):
         step = max(1, sum(widths) * vector // 8)
         vectors = -(-(minor + (vector - 1 if aligned else 0)) // vector)
         lanes, outer_lanes = (1, 1) if in_order and outer > 1 else _lanes(rows, outer, vectors, step, target)
+        if not widths and outer == 1:
+            lanes = _lanes_of_cached(rows, vectors, vector * code, lanes, target)
         steps, outer_steps = -(-vectors // lanes), -(-outer // outer_lanes)
         unroll = steps_unrolled(steps, step, vector * code)
         outer_unroll = steps_unrolled(outer_steps, step * steps, vector * code * steps) if unroll == steps else 1
@@ -248,6 +258,24 @@ def _lanes(rows: int, outer: int, vectors: int, step: int, target: Device) -> tu
     return lanes, outer_lanes
 
 
+def _lanes_of_cached(rows: int, vectors: int, code: int, most: int, target: Device) -> int:
+    """Return the threads along a row of what many rows read, as of distances between all pairs: at most ``most``.
+
+    Caches deliver that, and instructions are what takes time: those of a row that each thread executes, whose numbers
+    lanes then combine, count less the fewer lanes there are. ``code`` are those of one of ``vectors``.
+    """
+
+    def cycles(lanes: int) -> float:
+        """The cycles of a multiprocessor for a row: lines that are read, of one array, or instructions."""
+        steps, combining = -(-vectors // lanes), _CODE_OF_EXCHANGE * (lanes.bit_length() - 1)
+        issued = steps * (code + _CODE_OF_READS) + combining + _CODE_OF_ROW
+        return max(steps, issued * lanes / (WARP * _WARPS_ISSUED))
+
+    candidates = [1 << i for i in range(min(most, WARP).bit_length())]
+    enough = [lanes for lanes in candidates if rows * lanes >= target.resident_threads]
+    return min(enough, key=cycles) if enough and most <= WARP else most
+
+
 def lanes_of_a_warp(rows: int, vectors: int, step: int, target: Device) -> int:
     """Return the lanes that share a row of ``vectors`` of ``step`` bytes: with two for each lane if rows are many.
 
@@ -268,6 +296,7 @@ class RowReductionEmitter:
         self.reductions = facts
         self.stages = [facts]
         self.tiling: RowTiling = schedule.tiling(facts)
+        self.is_written_out = False
 
     def launch_dimensions(self) -> LaunchDimensions:
         """A group of threads for each row."""
@@ -321,7 +350,10 @@ class RowReductionEmitter:
         """
         accumulators = [Variable(value) for value in stage.emit_start(kernel.inputs)]
         sides = [kernel.outputs[i] for i in stage.side_outputs]
-        with nest(self.tiling.reading(), self.tiling.loop_ranks, kernel.position, [*accumulators, *sides]) as indices:
+        changed = [*accumulators, *sides]
+        with nest(
+            self.tiling.reading(), self.tiling.loop_ranks, kernel.position, changed, self.is_written_out
+        ) as indices:
             assign(accumulators, stage.emit_step(kernel, indices, values_of(accumulators), given))
         return values_of(accumulators)
 

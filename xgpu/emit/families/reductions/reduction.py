@@ -17,7 +17,7 @@ from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.values import elements, instructions
-from xgpu.dialects.attributes import FIRST_EXTREME, FUNCTION_OPERATIONS, HERO, MANY_RESTS
+from xgpu.dialects.attributes import EARLY, FIRST_EXTREME, FUNCTION_OPERATIONS, HERO, MANY_RESTS, UNROLL
 from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.emit.accumulators import Accumulators
 from xgpu.emit.base import Fusion
@@ -256,23 +256,30 @@ class Reductions(Accumulators):
 
 @contextmanager
 def nest(
-    map_: IndexingMap, loop_ranks: Sequence[int], dims: Values, changed: Sequence[Variable]
+    map_: IndexingMap,
+    loop_ranks: Sequence[int],
+    dims: Values,
+    changed: Sequence[Variable],
+    is_written_out: bool = False,
 ) -> Iterator[list[ir.Value]]:
     """Write loops over the range variables of ``map_``, one inside the other; the map's results are given to the body.
 
     ``loop_ranks`` is how many of the variables each loop has, ``changed`` what the body assigns to. A constraint is one
-    of the outermost loop that knows all of its variables, so that each loop is peeled by its own.
+    of the outermost loop that knows all of its variables, so that each loop is peeled by its own. If
+    ``is_written_out``, the innermost is unrolled whatever its size.
     """
     if len(loop_ranks) == 1:
         with loop(map_, dims, changed) as each:
             # Rows may end inside a vector, and each does: its elements are not to be waited for one by one.
             each.operation.attributes[MANY_RESTS] = ir.UnitAttr.get()
+            if is_written_out:
+                each.operation.attributes[UNROLL] = ir.StringAttr.get(EARLY)
             yield each.result_arguments
         return
     outer, inner = split_map(map_, loop_ranks[0])
     with (
         loop(outer, dims, changed) as around,
-        nest(inner, loop_ranks[1:], [*dims, *around.symbol_arguments], changed) as indices,
+        nest(inner, loop_ranks[1:], [*dims, *around.symbol_arguments], changed, is_written_out) as indices,
     ):
         yield indices
 

@@ -35,6 +35,9 @@ from xgpu.fusion.grouping.row_programs import merge_rows
 from xgpu.indexing.affine import AffineExpr
 from xgpu.reasons import Reason
 
+HELD_OPERATIONS = 8192
+"""Operations that a thread's share of a long row may be written out as: 256 for each of the most elements it holds."""
+
 
 class RowStages(Reductions):
     """The heroes of a fusion that need each other's results, in ``stages``."""
@@ -110,6 +113,12 @@ class RowsSchedule(BlockSchedule):
         """Threads fit a block."""
         yield from block_problems(self, self.block_threads, facts.fusion.device)
 
+    def is_written_out(self, facts: RowStages) -> bool:
+        """Whether the loops of the stages go away, so that `cse` finds what they compute of an element alike."""
+        elements = -(-facts.shape.reduced[-1] // self.lanes)
+        is_held = len(facts.shape.reduced) == 1 and elements <= self.unroll * self.vector
+        return is_held and facts.operations * elements <= HELD_OPERATIONS
+
     def tiling(self, facts: Reductions) -> RowTiling:
         """Return which thread reads what."""
         numbers = RowSchedule(self.vector, self.lanes, 1, self.groups, self.unroll, 1, aligned=False)
@@ -122,9 +131,11 @@ def _written_out(columns: int, vector: int, lanes: int, operations: int, target:
     Only then what several stages compute of an element is computed once. Rows that are too long for it stay as given.
     """
     most, run = min(target.max_threads_per_block, power_of_two_below(columns)), vector
-    if operations * -(-columns // most) > UNROLLED_OPERATIONS:
+    fewest = operations * -(-columns // most)
+    limit = UNROLLED_OPERATIONS if fewest <= UNROLLED_OPERATIONS else HELD_OPERATIONS
+    if fewest > limit:
         return vector, lanes
-    while operations * run * -(-columns // (run * lanes)) > UNROLLED_OPERATIONS:
+    while operations * run * -(-columns // (run * lanes)) > limit:
         if 2 * lanes <= min(most, -(-columns // run)):
             lanes *= 2
         else:
@@ -140,6 +151,7 @@ class RowsEmitter(RowReductionEmitter):
     def __init__(self, facts: RowStages, schedule: RowsSchedule):
         super().__init__(facts, schedule)
         self.stages = facts.stages
+        self.is_written_out = schedule.is_written_out(facts)
 
 
 def _key(op: ir.Operation) -> Hashable | None:

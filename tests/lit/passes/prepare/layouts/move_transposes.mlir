@@ -169,3 +169,39 @@ func.func @main() -> (tensor<766x512xf32>, tensor<512x766xf16>) {
   %1 = stablehlo.transpose %0#0, dims = [1, 0] : (tensor<512x766xf32>) -> tensor<766x512xf32>
   return %1, %0#1 : tensor<766x512xf32>, tensor<512x766xf16>
 }
+
+// -----
+
+// Broadcasts that transpose are transposes. The differences are computed in the order in which they are read, of one
+// transposed array, and the mask is made in that order.
+// CHECK-LABEL: func.func @main(%arg0: tensor<8x256x32xf32>) -> tensor<8x32x256x256xf32>
+// CHECK-DAG:     %[[COLUMN:.*]] = stablehlo.iota dim = 1 : tensor<256x256xi32>
+// CHECK-DAG:     %[[ROW:.*]] = stablehlo.iota dim = 0 : tensor<256x256xi32>
+// CHECK-DAG:     stablehlo.compare GE, %[[COLUMN]], %[[ROW]]
+// CHECK-DAG:     stablehlo.transpose %arg0, dims = [0, 2, 1] : (tensor<8x256x32xf32>) -> tensor<8x32x256xf32>
+// CHECK-NOT:     stablehlo.transpose
+// CHECK:         return
+func.func @main(%x: tensor<8x256x32xf32>) -> tensor<8x32x256x256xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<8x256x256x32xf32>
+  %i = stablehlo.iota dim = 0 : tensor<256x256xi32>
+  %j = stablehlo.iota dim = 1 : tensor<256x256xi32>
+  %m = stablehlo.compare GE, %i, %j, SIGNED : (tensor<256x256xi32>, tensor<256x256xi32>) -> tensor<256x256xi1>
+  %mask = stablehlo.broadcast_in_dim %m, dims = [1, 2] : (tensor<256x256xi1>) -> tensor<8x256x256x32xi1>
+  %0 = stablehlo.broadcast_in_dim %x, dims = [0, 1, 3] : (tensor<8x256x32xf32>) -> tensor<8x256x256x32xf32>
+  %1 = stablehlo.broadcast_in_dim %x, dims = [0, 2, 3] : (tensor<8x256x32xf32>) -> tensor<8x256x256x32xf32>
+  %2 = stablehlo.subtract %0, %1 : tensor<8x256x256x32xf32>
+  %3 = stablehlo.exponential %2 : tensor<8x256x256x32xf32>
+  %4 = stablehlo.select %mask, %3, %zero : tensor<8x256x256x32xi1>, tensor<8x256x256x32xf32>
+  %5 = stablehlo.broadcast_in_dim %4, dims = [0, 3, 2, 1] : (tensor<8x256x256x32xf32>) -> tensor<8x32x256x256xf32>
+  return %5 : tensor<8x32x256x256xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<4x8xf32>) -> tensor<2x8x3x4xf32>
+// CHECK-NEXT:    %[[T:.*]] = stablehlo.transpose %arg0, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+// CHECK-NEXT:    stablehlo.broadcast_in_dim %[[T]], dims = [1, 3] : (tensor<8x4xf32>) -> tensor<2x8x3x4xf32>
+func.func @main(%x: tensor<4x8xf32>) -> tensor<2x8x3x4xf32> {
+  %0 = stablehlo.broadcast_in_dim %x, dims = [3, 1] : (tensor<4x8xf32>) -> tensor<2x8x3x4xf32>
+  return %0 : tensor<2x8x3x4xf32>
+}

@@ -73,3 +73,26 @@ func.func @main(%q: tensor<8x2xf32>, %k: tensor<4x2xf32>, %s: tensor<8x1xf32>, %
   %p3 = stablehlo.slice %c3 [0:8, 0:4] : (tensor<8x5xf32>) -> tensor<8x4xf32>
   return %r0, %p0, %t0, %r1, %p1, %r2, %r3, %p3 : tensor<8xf32>, tensor<8x4xf32>, tensor<8x5xf32>, tensor<8xf32>, tensor<8x4xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x4xf32>
 }
+
+// -----
+
+// What is returned from a loop's body is read by an operation without results.
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.concatenate
+func.func @main(%q: tensor<4x2xf32>, %v: tensor<2xf32>, %s: tensor<1xf32>, %n: tensor<i32>) -> (tensor<i32>, tensor<5xf32>) {
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %y = stablehlo.constant dense<0.0> : tensor<5xf32>
+  %r:2 = stablehlo.while(%i = %zero, %x = %y) : tensor<i32>, tensor<5xf32>
+  cond {
+    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %p = stablehlo.dot_general %q, %v, contracting_dims = [1] x [0] : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4xf32>
+    %c = stablehlo.concatenate %s, %p, dim = 0 : (tensor<1xf32>, tensor<4xf32>) -> tensor<5xf32>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    %a = stablehlo.add %c, %x : tensor<5xf32>
+    stablehlo.return %next, %a : tensor<i32>, tensor<5xf32>
+  }
+  return %r#0, %r#1 : tensor<i32>, tensor<5xf32>
+}
