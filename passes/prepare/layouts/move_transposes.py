@@ -73,7 +73,7 @@ def _turn(op: ir.Operation) -> None:
         return
     (operand,), shape = op.operands, shape_of(op.results[0])
     with ir.InsertionPoint(op), op.location:
-        turned = _transposed(operand, inverse(tuple(dimensions)))
+        turned = transpose(operand, inverse(tuple(dimensions)))
         result = turned if shape_of(turned) == shape else broadcast(turned, shape, sorted(dimensions))
     replace_op(op, [result])
 
