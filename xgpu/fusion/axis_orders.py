@@ -1,8 +1,8 @@
 """Chooses in which order of dimensions the values of a block are computed, so that the fewest bytes are transposed.
 
 Values between which dimensions stay what they are, such as those that elementwise operations connect, are a *group* and
-have one order. A transpose between two groups costs nothing in orders that make up for it; everything else reads and
-gives values in the order of the program.
+have one order. A transpose between two groups costs nothing in orders that make up for it, a reshape in orders that
+follow one from the other; everything else reads and gives values in the order of the program.
 """
 
 import math
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from xgpu import ir
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE
+from xgpu.analysis.reshapes import Order, reshaped_order
 from xgpu.analysis.transposes import canonical
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
@@ -19,6 +20,8 @@ from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.structure import captured, defining_op, dtype_of, users_of
 
 TRANSPOSE = "stablehlo.transpose"
+RESHAPE = "stablehlo.reshape"
+CONCATENATE = "stablehlo.concatenate"
 BROADCAST = "stablehlo.broadcast_in_dim"
 REDUCE_WINDOW = "stablehlo.reduce_window"
 _CARRIERS: Mapping[str, int] = {
@@ -38,9 +41,8 @@ _FREE_STEPS = 6
 """Operations one after the other that are as soon made again, such as those of a mask by two indices."""
 _MOST_ROUNDS = 4
 """How often each group is asked for a better order; two rounds were enough for all programs tried."""
-
-type Order = tuple[int, ...]
-"""The dimensions of a value in the order in which it is computed: ``(1, 0)`` for the columns of a matrix as rows."""
+_MOST_JOINED = 16
+"""Groups that reshapes connect of which the orders are tried together, so that time is linear."""
 
 
 def given_order(rank: int) -> Order:
@@ -64,7 +66,7 @@ def carried(op: ir.Operation) -> list[ir.Value]:
         return list(op.operands)[: len(op.results)] if is_commutative(op) else []
     if not len(op.results) or len(op.regions) or not (shape := shape_of(op.results[0])):
         return []
-    if op.name == "stablehlo.concatenate":
+    if op.name == CONCATENATE:
         return list(op.operands)
     if op.name in _CARRIERS:
         return list(op.operands)[: _CARRIERS[op.name]]
@@ -124,13 +126,12 @@ def _moved(value: ir.Value, shape: Sequence[int], permutation: Order) -> float:
     transpose = canonical(shape, permutation)
     if transpose is None:
         return 0
-    row_bytes = transpose.group * dtype_of(value).bits / 8
-    return _bytes(value) * min(1, max(_SECTOR_BYTES / row_bytes, _LEAST_SHARE))
+    return _bytes(value) * _share_of_rows(transpose.group * dtype_of(value).bits / 8)
 
 
 def _parted(op: ir.Operation) -> set[int]:
     """Return the dimensions along which neighbours in the result of ``op`` are read from, or of, different places."""
-    if op.name == "stablehlo.concatenate":
+    if op.name == CONCATENATE:
         return {integer(op, "dimension")}
     if op.name == "stablehlo.slice":
         return {number for number, stride in enumerate(integers(op, "strides")) if stride > 1}
@@ -138,10 +139,21 @@ def _parted(op: ir.Operation) -> set[int]:
 
 
 def _parted_bytes(op: ir.Operation, order: Order) -> float:
-    """Return the bytes of a result whose neighbours in memory, in an order, come from different places."""
+    """Return what it costs that neighbours in memory, in an order, come from different places, in bytes.
+
+    Parts of a concatenation that are rows of whole sectors cost as little as those that a transpose moves.
+    """
     result = op.results[0]
     long = [dimension for dimension in order if shape_of(result)[dimension] > 1]
-    return _bytes(result) if long and long[-1] in _parted(op) else 0
+    if not long or long[-1] not in _parted(op):
+        return 0
+    rows = [shape_of(operand)[long[-1]] for operand in op.operands] if op.name == CONCATENATE else [1]
+    return _bytes(result) * _share_of_rows(min(rows) * dtype_of(result).bits / 8)
+
+
+def _share_of_rows(row_bytes: float) -> float:
+    """Return which part of its bytes it costs to move an array by rows of such a size."""
+    return min(1, max(_SECTOR_BYTES / max(row_bytes, 1), _LEAST_SHARE))
 
 
 def _read_cost(value: ir.Value, order: Order) -> float:
@@ -173,7 +185,7 @@ def _given_cost(value: ir.Value, users: Sequence[ir.Operation], order: Order) ->
 
 @dataclass(eq=False)
 class _Group:
-    """Values of one order: what operations ``reads`` from outside, who ``uses`` them, and the transposes around it.
+    """Values of one order: what operations ``reads`` from outside, who ``uses`` them, and the ``edges`` to others.
 
     ``parting`` are operations that take or make neighbours apart along some dimensions. ``is_pieced``: some operations
     read one operand here and another there, or several elements, and what is transposed for these takes no tiles.
@@ -182,69 +194,171 @@ class _Group:
     order: Order
     reads: dict[ir.Value, None] = field(default_factory=dict)
     uses: dict[ir.Value, list[ir.Operation]] = field(default_factory=dict)
-    transposes: "list[_Edge]" = field(default_factory=list)
+    edges: "list[_Transpose | _Reshape]" = field(default_factory=list)
     parting: list[ir.Operation] = field(default_factory=list)
     is_pieced: bool = False
 
-    def cost(self, order: Order) -> float:
-        """Return what is transposed around the group in an order, in bytes."""
-        total, given = 0.0, given_order(len(order))
-        if order != given:
-            total += sum(self.read_cost(value, order) for value in self.reads)
-            total += sum(_given_cost(value, users, order) for value, users in self.uses.items())
-            total += sum(max(_parted_bytes(op, order) - _parted_bytes(op, given), 0) for op in self.parting)
-        return total + sum(each.cost(self, order) for each in self.transposes)
+    def cost(self) -> float:
+        """Return what is transposed around the group, but for its edges, in bytes."""
+        order, given = self.order, given_order(len(self.order))
+        if order == given:
+            return 0
+        total = sum(self.read_cost(value, order) for value in self.reads)
+        total += sum(_given_cost(value, users, order) for value, users in self.uses.items())
+        return total + sum(max(_parted_bytes(op, order) - _parted_bytes(op, given), 0) for op in self.parting)
 
     def read_cost(self, value: ir.Value, order: Order) -> float:
         """Return what it costs that the group reads a value from outside all groups in an order."""
         return _read_cost(value, order) * (_UNTILED if self.is_pieced else 1)
 
     def improve(self, least_bytes: int) -> bool:
-        """Take the cheapest order that makes up for one of the transposes, if it saves so much; return whether so."""
-        candidates = dict.fromkeys(each.order_without(self) for each in self.transposes)
-        best, least = self.order, self.cost(self.order) - least_bytes
-        for order in candidates:
-            if order != self.order and (cost := self.cost(order)) < least:
-                best, least = order, cost
-        changed, self.order = best != self.order, best
-        return changed
+        """Take the cheapest order that makes up for one of the edges, if it saves so much; return whether so.
+
+        The groups that reshapes connect with this one may take orders that follow from it at the same time.
+        """
+        before, best, least = 0.0, dict[_Group, Order](), -float(least_bytes)
+        for order in dict.fromkeys(each.order_without(self) for each in self.edges):
+            if order is None or order == self.order:
+                continue
+            joined = _joined(self, order)
+            for orders in ({self: order}, joined) if len(joined) > 1 else (joined,):
+                old = {group: group.order for group in orders}
+                before = _cost(old)
+                saved = _cost(orders) - before
+                _take(old)
+                if saved < least:
+                    best, least = orders, saved
+        _take(best)
+        return bool(best)
+
+
+def _take(orders: Mapping[_Group, Order]) -> None:
+    for group, order in orders.items():
+        group.order = order
+
+
+def _cost(orders: Mapping[_Group, Order]) -> float:
+    """Return what is transposed around groups that take such orders, in bytes."""
+    _take(orders)
+    edges = dict.fromkeys(edge for group in orders for edge in group.edges)
+    return sum(group.cost() for group in orders) + sum(edge.cost() for edge in edges)
+
+
+def _joined(group: _Group, order: Order) -> dict[_Group, Order]:
+    """Return the orders that follow from one of ``group`` for those that reshapes connect with it, and itself."""
+    found, pending = {group: order}, [group]
+    while pending and len(found) < _MOST_JOINED:
+        known = pending.pop()
+        for edge in known.edges:
+            other = edge.other(known)
+            if isinstance(edge, _Reshape) and other is not None and other not in found:
+                follows = edge.order_beside(known, found[known])
+                if follows is not None and follows != other.order:
+                    found[other] = follows
+                    pending.append(other)
+    return found
 
 
 @dataclass(eq=False)
 class _Edge:
-    """A transpose of ``value``, of the group ``source`` if of any, to the group ``target``, which reads a ``share``."""
+    """An operation that makes values of the group ``target`` of ``value``, which is of the group ``source`` if any."""
 
     value: ir.Value
-    permutation: tuple[int, ...]
     source: _Group | None
     target: _Group
+
+    def other(self, group: _Group) -> _Group | None:
+        """Return the group at the other end."""
+        return self.source if group is self.target else self.target
+
+    def source_order(self) -> Order:
+        """Return the order of ``value``."""
+        return given_order(len(shape_of(self.value))) if self.source is None else self.source.order
+
+
+@dataclass(eq=False)
+class _Transpose(_Edge):
+    """A transpose, of which a ``share`` is read."""
+
+    permutation: Order
     share: float
 
     @classmethod
-    def of(cls, op: ir.Operation, groups: Mapping[ir.Value, _Group]) -> "_Edge":
+    def of(cls, op: ir.Operation, groups: Mapping[ir.Value, _Group]) -> "_Transpose":
         """Return the edge of a transpose between groups."""
         (value,), (result,) = op.operands, op.results
         users = users_of(result)
         are_slices = bool(users) and all(user.name == "stablehlo.slice" for user in users)
         read = sum(_bytes(user.results[0]) for user in users) if are_slices else _bytes(value)
         share = min(1, read / max(1, _bytes(value)))
-        return cls(value, tuple(integers(op, "permutation")), groups.get(value), groups[result], share)
+        return cls(value, groups.get(value), groups[result], tuple(integers(op, "permutation")), share)
 
-    def cost(self, group: _Group, order: Order) -> float:
-        """Return what it costs if ``group`` has an order."""
-        target = order if group is self.target else self.target.order
+    def cost(self) -> float:
+        """Return the bytes that it moves."""
+        target = self.target.order
         if self.source is None:
             read = tuple(self.permutation[each] for each in target)
             return self.target.read_cost(self.value, read) * self.share
-        source = order if group is self.source else self.source.order
+        source = self.source.order
         return _moved(self.value, permuted(shape_of(self.value), source), relative(source, self.permutation, target))
 
-    def order_without(self, group: _Group) -> Order:
+    def order_without(self, group: _Group) -> Order | None:
         """Return the order of ``group`` in which nothing is to be transposed here."""
         if group is self.source:
             return tuple(self.permutation[each] for each in self.target.order)
-        source = given_order(len(self.permutation)) if self.source is None else self.source.order
-        return tuple(self.permutation.index(each) for each in source)
+        return tuple(self.permutation.index(each) for each in self.source_order())
+
+
+@dataclass(eq=False)
+class _Reshape(_Edge):
+    """A reshape to an array of ``shape``."""
+
+    shape: Sequence[int]
+
+    @classmethod
+    def of(cls, op: ir.Operation, groups: Mapping[ir.Value, _Group]) -> "_Reshape":
+        """Return the edge of a reshape between groups."""
+        (value,), (result,) = op.operands, op.results
+        return cls(value, groups.get(value), groups[result], shape_of(result))
+
+    def cost(self) -> float:
+        """Return the bytes that are moved before or after it: none between orders that follow from each other."""
+        source, target, shape = self.source_order(), self.target.order, shape_of(self.value)
+        if reshaped_order(source, shape, self.shape) == target:
+            return 0
+        share = _UNTILED if self.target.is_pieced else 1
+        between = orders_around(source, shape, target, self.shape)
+        before = _moved(self.value, permuted(shape, source), steps(source, between[0]))
+        return share * (before + _moved(self.value, permuted(self.shape, between[1]), steps(between[1], target)))
+
+    def order_without(self, group: _Group) -> Order | None:
+        """Return the order of ``group`` in which nothing is to be transposed here; None if there is none."""
+        other = self.other(group)
+        return self.order_beside(other, self.source_order() if other is None else other.order)
+
+    def order_beside(self, group: _Group | None, order: Order) -> Order | None:
+        """Return the order at the other end that follows from that of ``group``, the source if None."""
+        shape = shape_of(self.value)
+        if group is self.target:
+            return reshaped_order(order, self.shape, shape)
+        return reshaped_order(order, shape, self.shape)
+
+
+def steps(source: Order, target: Order) -> Order:
+    """Return the transpose that makes an array in one order one in another."""
+    return relative(source, given_order(len(source)), target)
+
+
+def orders_around(source: Order, shape: Sequence[int], target: Order, result: Sequence[int]) -> tuple[Order, Order]:
+    """Return the orders of operand and result between which a reshape moves nothing, for arrays in such orders.
+
+    What is transposed is the operand, if that alone is enough, then the result, and otherwise both.
+    """
+    if (before := reshaped_order(target, result, shape)) is not None:
+        return before, target
+    if (after := reshaped_order(source, shape, result)) is not None:
+        return source, after
+    return given_order(len(source)), given_order(len(target))
 
 
 class AxisOrders:
@@ -259,7 +373,11 @@ class AxisOrders:
 
     def choose(self, least_bytes: int) -> dict[ir.Value, Order]:
         """Choose the orders; return those that differ from the program's, by value. A change saves ``least_bytes``."""
-        moving = [group for group in dict.fromkeys(self._groups.values()) if group.transposes]
+        moving = [
+            group
+            for group in dict.fromkeys(self._groups.values())
+            if any(isinstance(edge, _Transpose) for edge in group.edges)
+        ]
         for _ in range(_MOST_ROUNDS):
             changed = [group for group in moving if group.improve(least_bytes)]
             if not changed:
@@ -280,7 +398,7 @@ class AxisOrders:
 
         for op in operations:
             operands = carried(op)
-            if op.name != TRANSPOSE and not operands:
+            if op.name not in (TRANSPOSE, RESHAPE) and not operands:
                 continue
             parents.update((result, result) for result in op.results)
             first, *others = op.results
@@ -297,11 +415,11 @@ class AxisOrders:
     def _connect(self, op: ir.Operation) -> None:
         """Record what an operation reads for the groups of its operands and results."""
         operands = carried(op)
-        if op.name == TRANSPOSE:
-            edge = _Edge.of(op, self._groups)
+        if op.name in (TRANSPOSE, RESHAPE):
+            edge = (_Transpose if op.name == TRANSPOSE else _Reshape).of(op, self._groups)
             for group in dict.fromkeys((edge.source, edge.target)):
                 if group is not None:
-                    group.transposes.append(edge)
+                    group.edges.append(edge)
             return
         if operands:
             self._join(op, operands)

@@ -5,27 +5,36 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.reduction_regions import is_commutative
+from xgpu.analysis.reduction_shape import REDUCE
+from xgpu.analysis.reshapes import Order
 from xgpu.fusion.axis_orders import (
     BROADCAST,
     REDUCE_WINDOW,
+    RESHAPE,
     TRANSPOSE,
     AxisOrders,
-    Order,
     broadcast_order,
     carried,
     elementwise,
     given_order,
     inverse,
     is_free,
+    orders_around,
     permuted,
     relative,
+    steps,
 )
+from xgpu.fusion.reduction_orders import order_operands
 from xgpu.hlo.constants import splat_of
-from xgpu.hlo.stablehlo_builder import broadcast, hlo, tensor, transpose
+from xgpu.hlo.stablehlo_builder import broadcast, hlo, reshape, tensor, transpose
 from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.window_numbers import take_window_dimensions
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.structure import element_of, is_result_of, is_used, producer, replace_op
+
+_BETWEEN = frozenset((TRANSPOSE, RESHAPE))
+"""What is between two groups of values, and is written anew if either has another order."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +104,9 @@ class _Rewrite:
         """Write the operations of a block anew whose results have other orders, or whose operands are transposed."""
         replaced = []
         for op in operations:
-            values = (*op.results, *op.operands) if op.name == TRANSPOSE else op.results
+            values = (*op.results, *op.operands) if op.name in _BETWEEN else op.results
             if any(value in self.orders for value in values):
-                write = self._transpose if op.name == TRANSPOSE else self._write
+                write = {TRANSPOSE: self._transpose, RESHAPE: self._reshape}.get(op.name, self._write)
                 with ir.InsertionPoint(op), op.location:
                     write(op)
                 replaced.append(op)
@@ -119,6 +128,18 @@ class _Rewrite:
         else:
             new = self._read(value, tuple(permutation[each] for each in target))
         self._give(result, new)
+
+    def _reshape(self, op: ir.Operation) -> None:
+        """Write a reshape between two orders, with what is to be transposed before or after it."""
+        (value,), (result,) = op.operands, op.results
+        source, target = self._order(value), self._order(result)
+        before, after = orders_around(source, shape_of(value), target, shape_of(result))
+        if value in self.orders:
+            operand = transpose(self.ordered[value, source], steps(source, before))
+        else:
+            operand = self._read(value, before)
+        made = reshape(operand, permuted(shape_of(result), after))
+        self._give(result, transpose(made, steps(after, target)))
 
     def _write(self, op: ir.Operation) -> None:
         """Write an operation on operands in the order of its results."""
@@ -143,12 +164,15 @@ class _Rewrite:
             back = transpose(new, inverse(order))
             for use in readers:
                 use.owner.operation.operands[use.operand_number] = back
+            for reader in dict.fromkeys(use.owner.operation for use in readers):
+                if reader.name == REDUCE and len(reader.results) == 1 and is_commutative(reader):
+                    order_operands(reader, order)
 
     def _takes_order(self, op: ir.Operation, value: ir.Value) -> bool:
         """Whether an operation is written anew for ``value`` in another order."""
         if value not in self.orders or op.block != self.block:
             return False
-        return op.name == TRANSPOSE or (value in carried(op) and op.results[0] in self.orders)
+        return op.name in _BETWEEN or (value in carried(op) and op.results[0] in self.orders)
 
     def _order(self, value: ir.Value) -> Order:
         return self.orders.get(value, given_order(len(shape_of(value))))
@@ -185,9 +209,9 @@ class _Rewrite:
         if is_result_of(value, "stablehlo.iota"):
             iota: ir.Value = hlo.iota(type_, order.index(integer(producer(value), "iota_dimension")))
             return iota
-        number = splat_of(producer(value))
-        assert number is not None
-        return hlo.constant(ir.DenseElementsAttr.get_splat(type_, number))
+        constant = splat_of(producer(value))
+        assert constant is not None
+        return hlo.constant(ir.DenseElementsAttr.get_splat(type_, constant))
 
 
 type _Reorder = Callable[[ir.Operation, list[ir.Value], Order], None]

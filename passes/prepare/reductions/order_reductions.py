@@ -11,12 +11,12 @@ from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.fusion.axis_orders import TRANSPOSE, carried
 from xgpu.fusion.memory_reads import Known, arrays_read
-from xgpu.hlo.stablehlo_builder import hlo, tensor
+from xgpu.fusion.reduction_orders import order_operands
 from xgpu.indexing.access import Shape, integer, integers, shape_of
 from xgpu.indexing.affine import Dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import defining_op, element_of
+from xgpu.structure import defining_op
 from xgpu.target_machine import WARP_SIZE
 
 _MANY_TIMES = 8
@@ -29,8 +29,8 @@ _MOST_VISITED = 256
 class OrderReductions(BlockRewrite):
     """Transposes operands of reductions so that neighbours in memory are reduced together, and the results back.
 
-    A sum over the columns of a transposed array is one over rows: two transposes one after the other cancel. Needs:
-    order-extremes, which makes more reductions commutative.
+    A sum over the columns of a transposed array is one over rows: two transposes one after the other are one, or none.
+    Needs: order-extremes, which makes more reductions commutative.
 
     ```mlir
     %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<64x512xf32>) -> tensor<512x64xf32>
@@ -39,9 +39,7 @@ class OrderReductions(BlockRewrite):
     ```
     becomes
     ```mlir
-    %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<64x512xf32>) -> tensor<512x64xf32>
-    %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<512x64xf32>) -> tensor<64x512xf32>
-    %sum = stablehlo.reduce(%1 init: %zero) applies stablehlo.add across dimensions = [1]
+    %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
         : (tensor<64x512xf32>, tensor<f32>) -> tensor<64xf32>
     ```
     """
@@ -57,7 +55,7 @@ class OrderReductions(BlockRewrite):
                 order = _order_in_memory(op, known) or _order_by_parts(op, known)
                 if order is not None and _may_be_ordered(op, order):
                     with op.location:
-                        _transpose(op, order)
+                        order_operands(op, order)
 
 
 def _order_in_memory(op: ir.Operation, known: Known) -> tuple[int, ...] | None:
@@ -154,21 +152,3 @@ def _may_be_ordered(op: ir.Operation, order: Sequence[int]) -> bool:
     shape = ReductionShape.of(op)
     reduced = [i for i in order if i in shape.dimensions]
     return list(order) != sorted(order) and (is_commutative(op) or reduced == sorted(reduced))
-
-
-def _transpose(op: ir.Operation, order: Sequence[int]) -> None:
-    """Reorder the dimensions of a reduction's operands by ``order``; its results are transposed back."""
-    shape = ReductionShape.of(op)
-    kept = [i for i in order if i not in shape.dimensions]
-    with ir.InsertionPoint(op):
-        for number in range(len(op.results)):
-            op.operands[number] = hlo.transpose(op.operands[number], list(order))
-    positions = [position for position, i in enumerate(order) if i in shape.dimensions]
-    op.attributes["dimensions"] = ir.DenseI64ArrayAttr.get(positions)
-    if kept == sorted(kept):
-        return
-    with ir.InsertionPoint.after(op):
-        for result in op.results:
-            result.set_type(tensor([shape.shape[i] for i in kept], element_of(result)))
-            back = hlo.TransposeOp(result, [kept.index(i) for i in sorted(kept)]).operation
-            result.replace_all_uses_except(back.results[0], back)

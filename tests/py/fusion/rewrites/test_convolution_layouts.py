@@ -83,3 +83,22 @@ def test_values_and_gradients_are_those_of_jax(form: Any) -> None:
     ):
         # Sums of some hundred products of f32, which libraries may add up in another order.
         np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5 * float(jnp.abs(expected).max()))
+
+
+def _grouped(x: Any, w: Any, scale: Any) -> Any:
+    """Return groups of channels, normalised, and put together with what they were made of."""
+    layout = "NCHW", "OIHW", "NCHW"
+    y = _convolved(x, w, layout)
+    groups = _normalised(y.reshape(y.shape[0], 8, 8, *y.shape[2:]), (2, 3, 4)).reshape(y.shape)
+    both = jnp.concatenate([y, groups * scale[:, None, None]], 1)
+    return _convolved(nn.relu(_normalised(both, (0, 2, 3))), jnp.concatenate([w, w], 1), layout)
+
+
+def test_reshapes_and_concatenations_are_of_the_librarys_order() -> None:
+    program = xgpu.compile(_grouped, "f32[8,64,32,32]", "f32[64,64,3,3]", "f32[64]", target="sm_90a")
+    moved = [line for line in program.ir("prepared").splitlines() if _TRANSPOSE in line and "32x32" in line]
+    assert len(moved) == 2 and "%arg0" in moved[0] and "-> tensor<8x64x32x32xf32>" in moved[1]
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(each, np.float32) for each in ((2, 64, 9, 7), (64, 64, 3, 3), (64,))]
+    found, expected = xgpu.jit(_grouped)(*arrays), jax.jit(_grouped)(*arrays)
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5 * float(jnp.abs(expected).max()))

@@ -47,8 +47,7 @@ func.func @main(%x: tensor<8x6xf32>, %b: tensor<6xf32>, %n: tensor<i32>, %f: ten
 // CHECK-NEXT:    %[[Z:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
 // CHECK-NEXT:    %[[T:.*]] = stablehlo.transpose %arg1, dims = [2, 0, 1] : (tensor<5x6x4xf32>) -> tensor<4x5x6xf32>
 // CHECK-NEXT:    %[[A:.*]] = stablehlo.add %arg0, %[[T]] : tensor<4x5x6xf32>
-// CHECK-NEXT:    %[[BACK:.*]] = stablehlo.transpose %[[A]], dims = [1, 2, 0] : (tensor<4x5x6xf32>) -> tensor<5x6x4xf32>
-// CHECK-NEXT:    %[[S:.*]] = stablehlo.reduce(%[[BACK]] init: %[[Z]]) applies stablehlo.add across dimensions = [2] : (tensor<5x6x4xf32>, tensor<f32>) -> tensor<5x6xf32>
+// CHECK-NEXT:    %[[S:.*]] = stablehlo.reduce(%[[A]] init: %[[Z]]) applies stablehlo.add across dimensions = [0] : (tensor<4x5x6xf32>, tensor<f32>) -> tensor<5x6xf32>
 // CHECK-NEXT:    %[[E:.*]] = stablehlo.exponential %[[A]] : tensor<4x5x6xf32>
 // CHECK-NEXT:    %[[N:.*]] = stablehlo.negate %[[A]] : tensor<4x5x6xf32>
 // CHECK-NEXT:    return %[[S]], %[[E]], %[[N]]
@@ -204,4 +203,43 @@ func.func @main(%x: tensor<8x256x32xf32>) -> tensor<8x32x256x256xf32> {
 func.func @main(%x: tensor<4x8xf32>) -> tensor<2x8x3x4xf32> {
   %0 = stablehlo.broadcast_in_dim %x, dims = [3, 1] : (tensor<4x8xf32>) -> tensor<2x8x3x4xf32>
   return %0 : tensor<2x8x3x4xf32>
+}
+
+// -----
+
+// Reshapes between orders that follow from each other move nothing: what splits a dimension has its parts in its place.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<16x8x6xf32>, %arg1: tensor<2x3xf32>) -> tensor<16x8x6xf32>
+// CHECK-NEXT:    %[[S:.*]] = stablehlo.reshape %arg0 : (tensor<16x8x6xf32>) -> tensor<16x8x2x3xf32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.broadcast_in_dim %arg1, dims = [2, 3] : (tensor<2x3xf32>) -> tensor<16x8x2x3xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.add %[[S]], %[[B]] : tensor<16x8x2x3xf32>
+// CHECK-NEXT:    %[[R:.*]] = stablehlo.reshape %[[A]] : (tensor<16x8x2x3xf32>) -> tensor<16x8x6xf32>
+// CHECK-NEXT:    return %[[R]]
+func.func @main(%x: tensor<16x8x6xf32>, %b: tensor<2x3xf32>) -> tensor<16x8x6xf32> {
+  %0 = stablehlo.transpose %x, dims = [0, 2, 1] : (tensor<16x8x6xf32>) -> tensor<16x6x8xf32>
+  %1 = stablehlo.reshape %0 : (tensor<16x6x8xf32>) -> tensor<16x2x3x8xf32>
+  %2 = stablehlo.broadcast_in_dim %b, dims = [1, 2] : (tensor<2x3xf32>) -> tensor<16x2x3x8xf32>
+  %3 = stablehlo.add %1, %2 : tensor<16x2x3x8xf32>
+  %4 = stablehlo.reshape %3 : (tensor<16x2x3x8xf32>) -> tensor<16x6x8xf32>
+  %5 = stablehlo.transpose %4, dims = [0, 2, 1] : (tensor<16x6x8xf32>) -> tensor<16x8x6xf32>
+  return %5 : tensor<16x8x6xf32>
+}
+
+// -----
+
+// A reshape that merges dimensions across others is given them in the program's order.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<16x8x6xf32>) -> tensor<16x48xf32>
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.exponential %arg0 : tensor<16x8x6xf32>
+// CHECK-NEXT:    %[[S:.*]] = stablehlo.add %[[E]], %arg0 : tensor<16x8x6xf32>
+// CHECK-NEXT:    %[[T:.*]] = stablehlo.transpose %[[S]], dims = [0, 2, 1] : (tensor<16x8x6xf32>) -> tensor<16x6x8xf32>
+// CHECK-NEXT:    %[[R:.*]] = stablehlo.reshape %[[T]] : (tensor<16x6x8xf32>) -> tensor<16x48xf32>
+// CHECK-NEXT:    return %[[R]]
+func.func @main(%x: tensor<16x8x6xf32>) -> tensor<16x48xf32> {
+  %0 = stablehlo.exponential %x : tensor<16x8x6xf32>
+  %1 = stablehlo.transpose %0, dims = [0, 2, 1] : (tensor<16x8x6xf32>) -> tensor<16x6x8xf32>
+  %2 = stablehlo.transpose %x, dims = [0, 2, 1] : (tensor<16x8x6xf32>) -> tensor<16x6x8xf32>
+  %3 = stablehlo.add %1, %2 : tensor<16x6x8xf32>
+  %4 = stablehlo.reshape %3 : (tensor<16x6x8xf32>) -> tensor<16x48xf32>
+  return %4 : tensor<16x48xf32>
 }
