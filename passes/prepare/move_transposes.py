@@ -175,17 +175,23 @@ class _Rewrite:
         self.made_anew[value] = None
         if arrays := elementwise(producer(value)):
             operands = [self._read(each, order) if each in arrays else each for each in producer(value).operands]
-            new = producer(value).clone()
-            for number, operand in enumerate(operands):
-                new.operands[number] = operand
-            new.results[0].set_type(type_)
-            return new.results[0]
+            return _copy(producer(value), operands, type_)
         if is_result_of(value, "stablehlo.iota"):
             iota: ir.Value = hlo.iota(type_, order.index(integer(producer(value), "iota_dimension")))
             return iota
         number = splat_of(producer(value))
         assert number is not None
         return hlo.constant(ir.DenseElementsAttr.get_splat(type_, number))
+
+
+def _copy(op: ir.Operation, operands: Sequence[ir.Value], type_: ir.RankedTensorType) -> ir.Value:
+    """Write an operation again on other operands, with a result of another type."""
+    new = op.clone()
+    for number, operand in enumerate(operands):
+        new.operands[number] = operand
+    result: ir.Value = new.results[0]
+    result.set_type(type_)
+    return result
 
 
 def _transposed(value: ir.Value, order: Order) -> ir.Value:
