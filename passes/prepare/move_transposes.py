@@ -36,8 +36,8 @@ class MoveTransposes(BlockRewrite):
     What is computed in between, element by element or by slices, can as well be computed in the order in which it is
     read: both transposes go. Values between which dimensions stay what they are have one order, the one that makes up
     for most of what is transposed around them. A transpose costs its bytes, and where it moves whole rows an eighth of
-    them. Broadcasts that transpose become transposes, and broadcasts if they do more. Needs: choose-product-layouts,
-    which knows what products read at no cost.
+    them. Broadcasts that only transpose are transposes. Needs: choose-product-layouts, which knows what products read
+    at no cost.
 
     ```mlir
     %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<512x64xf32>) -> tensor<64x512xf32>
@@ -67,15 +67,12 @@ class MoveTransposes(BlockRewrite):
 
 
 def _turn(op: ir.Operation) -> None:
-    """Have a broadcast whose operand's dimensions come in another order read the transpose of that."""
-    dimensions = integers(op, "broadcast_dimensions")
-    if dimensions == sorted(dimensions):
-        return
-    (operand,), shape = op.operands, shape_of(op.results[0])
-    with ir.InsertionPoint(op), op.location:
-        turned = _transposed(operand, inverse(tuple(dimensions)))
-        result = turned if shape_of(turned) == shape else broadcast(turned, shape, sorted(dimensions))
-    replace_op(op, [result])
+    """Write a broadcast that only transposes as a transpose."""
+    dimensions, (operand,) = integers(op, "broadcast_dimensions"), op.operands
+    order = inverse(tuple(dimensions))
+    if dimensions != sorted(dimensions) and permuted(shape_of(operand), order) == list(shape_of(op.results[0])):
+        with ir.InsertionPoint(op), op.location:
+            replace_op(op, [_transposed(operand, order)])
 
 
 @dataclass
