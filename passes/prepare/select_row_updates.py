@@ -17,18 +17,20 @@ from xgpu.passes.framework.base import OperationRewrite
 from xgpu.structure import behind, dtype_of, is_argument, producer, replace_op
 
 _EQUAL, _LESS = "EQ", "LT"
+_SMALL_BYTES = 1 << 18
+"""Bytes of an array that take less to move than a launch: a tenth of its time, read and stored, on any known GPU."""
 _MOST_BEHIND = 16
 """Operations between an index and what counts the rows, at most."""
 
 
 @dataclass(frozen=True)
 class SelectRowUpdates(OperationRewrite):
-    """Rewrites scatters into equal numbers, of one update for each row, as selections.
+    """Rewrites scatters of one update for each row, into equal numbers or small arrays, as selections.
 
     The gradient of a cross-entropy with labels is such a scatter: zeros but for one number in each row. As a scatter it
     is an array that one kernel fills, the next one updates and others read. Each element can tell by itself whether it
-    is updated: by comparing its index with that of the row's update. So kernels compute it where they need it. Needs:
-    nothing.
+    is updated: by comparing its index with that of the row's update. So kernels compute it where they need it. The same
+    is done for arrays that are moved in less time than a launch takes. Needs: nothing.
 
     ```mlir
     %new = "stablehlo.scatter"(%zeros, %labels, %u) ({ ... stablehlo.add ... })
@@ -49,9 +51,11 @@ class SelectRowUpdates(OperationRewrite):
 
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a scatter if it is one of those."""
-        if not has_own_types(op) or not all(map(is_immediate, updated_operands(op))):
+        if not has_own_types(op):
             return
         found, maps = combiners(op), scatter_maps(op)
+        if not all(is_immediate(each) or (maps.windows > 1 and _is_small(each)) for each in updated_operands(op)):
+            return
         if not all(each.alone and (is_binary(each.function) or each.function == "overwrite") for each in found):
             return
         if not math.prod(maps.operand_shape) or not math.prod(maps.update_shape):
@@ -102,6 +106,10 @@ class _Rows:
             equal = hlo.compare(own, index, hlo.ComparisonDirectionAttr.get(_EQUAL))
             here = equal if here is None else hlo.and_(here, equal)
         return here
+
+
+def _is_small(value: ir.Value) -> bool:
+    return math.prod(shape_of(value)) * dtype_of(value).storage_bits <= 8 * _SMALL_BYTES
 
 
 def _rows(op: ir.Operation, maps: ScatterMaps) -> _Rows | None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.in_place import SCATTER
@@ -31,19 +32,30 @@ def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Op
         seen |= operands
 
 
-def overwritten_where_read(
-    parts: Sequence[Sequence[ir.Value]], overwritten: Sequence[ir.Value | None], stored: Stored
-) -> set[ir.Value]:
-    """Return the stored values that loops may overwrite by their roots: only the threads that do so read each element.
+@dataclass(frozen=True)
+class Walk:
+    """What the blocks of a kernel, or of a part of one, compute: ``roots``, each element by one thread.
 
-    The roots of each of the ``parts`` are computed by blocks of its own. ``overwritten`` has an entry for each root:
-    the value in whose place it would be, or None.
+    Threads reduce ``heroes`` together: they walk the operands, each element of which one of them reads.
+    """
+
+    roots: Sequence[ir.Value]
+    heroes: Sequence[ir.Operation] = ()
+
+
+def overwritten_where_read(
+    parts: Sequence[Walk], overwritten: Sequence[ir.Value | None], stored: Stored
+) -> set[ir.Value]:
+    """Return the stored values that roots may overwrite: only the threads that do so read each element.
+
+    Each of the ``parts`` has blocks of its own. ``overwritten`` has an entry for each root: the value in whose place it
+    would be, or None.
     """
     if not any(value is not None for value in overwritten):
         return set()
     reads = [_own_and_moved(part, stored) for part in parts]
     readers = Counter(value for own, moved in reads for value in own | moved)
-    part_of = [number for number, part in enumerate(parts) for _ in part]
+    part_of = [number for number, part in enumerate(parts) for _ in part.roots]
     return {
         value
         for value, number in zip(overwritten, part_of, strict=True)
@@ -51,18 +63,19 @@ def overwritten_where_read(
     }
 
 
-def _own_and_moved(roots: Sequence[ir.Value], stored: Stored) -> tuple[set[ir.Value], set[ir.Value]]:
-    """Return what ``roots`` are computed from at their own indices, and what at others; some may be in both.
+def _own_and_moved(walk: Walk, stored: Stored) -> tuple[set[ir.Value], set[ir.Value]]:
+    """Return what is computed from at the indices of the roots and of what is walked, and what at others.
 
-    What is computed at the roots' indices may be computed at others too, where something moves it: then all that it
-    reads is read there.
+    Some may be in both: what is computed at those indices may be computed at others too, where something moves it; then
+    all that it reads is read there.
     """
-    own, moved = set(roots), set[ir.Value]()
-    pending = [(value, True) for value in roots]
+    walked = [value for hero in walk.heroes for value in list(hero.operands)[: len(hero.results)]]
+    own, moved = {*walk.roots, *walked}, {value for hero in walk.heroes for value in hero.operands} - {*walked}
+    pending = [*((value, True) for value in own), *((value, False) for value in moved)]
     while pending:
         value, at_own = pending.pop()
         op = defining_op(value)
-        if op is None or stored(value):
+        if op is None or stored(value) or op in walk.heroes:
             continue
         kept = _at_own_indices(op) if at_own else set[ir.Value]()
         for operand in (*op.operands, *captured(op)):

@@ -36,6 +36,7 @@ class Epilogues:
         numbers: Sequence[int] | None = None,
         label: str = "epilogue",
     ):
+        self._aliases = fusion.aliases
         makers = list(dict.fromkeys(map(producer, heroes)))
         known = fusion.facts.followers if makers == fusion.heroes else forms_of(fusion.body, makers)
         same = Form.of_hero(heroes[0])
@@ -58,7 +59,7 @@ class Epilogues:
         """Compute the results for the heroes' values at ``indices`` and store them."""
         for each in self._all:
             where = apply_map(each.form.forward, indices)
-            scalars = each.functions.emit_call([*kernel.inputs, *where, *heroes])
+            scalars = each.functions.emit_call([*kernel.present_inputs(self._aliases), *where, *heroes])
             for number, scalar in zip(each.numbers, scalars, strict=True):
                 kernel.outputs[number].insert(scalar, where)
 

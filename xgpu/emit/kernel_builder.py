@@ -129,6 +129,17 @@ class KernelBuilder:
         """The thread's and the block's number along x, computed where this is first asked for: outside of loops."""
         return _thread_and_block(self._launch)
 
+    def present_inputs(self, aliases: Sequence[int]) -> Values:
+        """Return the inputs, those that outputs overwrite as they are now: ``aliases`` has an entry for each output.
+
+        A thread reads no element of what is overwritten but those that it writes, and these before.
+        """
+        inputs = list(self.inputs)
+        for alias, output in zip(aliases, self.outputs, strict=False):
+            if alias >= 0:
+                inputs[alias] = output.value
+        return inputs
+
     def shared_tiles(self, tiles: Iterable[Tile]) -> list[Tensor]:
         """Return tiles in shared memory."""
         return [each for tile in tiles for each in shared_tiles(tile.size, [tile.type])]

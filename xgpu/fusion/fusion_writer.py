@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from xgpu import ir
-from xgpu.analysis.root_indices import overwritten_where_read
+from xgpu.analysis.root_indices import Walk, overwritten_where_read
 from xgpu.dialects import attributes
 from xgpu.fusion.choice import Choice, choose
 from xgpu.fusion.fallback import is_made_by_kernels
@@ -155,8 +155,8 @@ class FusionWriter:
 
     def _write_kernel(self, group: Group, choice: Choice) -> Draft:
         aliased: Sequence[ir.Value | None] = choice.aliased
-        if not choice.family.is_cooperative:
-            aliased = self._written_in_place([choice.roots], group.level)
+        if not choice.family.must_alias:
+            aliased = self._written_in_place([_walk(choice)], group.level)
         written = self._write(group, choice, aliased)
         inputs = tuple(written.inputs)
         return Draft(written.function, [written], choice.family.name, choice.why, inputs, choice.roots)
@@ -164,12 +164,12 @@ class FusionWriter:
     def _write_parts(self, group: Group) -> Draft:
         """Write a kernel of parts: a function that calls theirs."""
         family = group.kind.family
-        aliased = iter(self._written_in_place([part.roots for part in group.parts], group.level))
+        choices = [choice for part in group.parts for choice in self._choices(part)]
+        aliased = iter(self._written_in_place([_walk(choice) for choice in choices], group.level))
         written = []
-        for part in group.parts:
-            (choice,) = self._choices(part)
+        for part, choice in zip(group.parts, choices, strict=True):
             updated = [next(aliased) for _ in choice.roots]
-            written.append(self._write(part, choice, choice.aliased if choice.family.is_cooperative else updated))
+            written.append(self._write(part, choice, choice.aliased if choice.family.must_alias else updated))
         inputs = sorted({value: None for each in written for value in each.inputs}, key=self._order)
         function = _function(family.name, inputs, group.roots)
         copies = dict(zip(inputs, function.add_entry_block().arguments, strict=True))
@@ -200,15 +200,15 @@ class FusionWriter:
                 if _is_only_rounded(op):
                     copy.attributes[attributes.GRADE] = attributes.int_attribute(16)
             ir.func.return_([copies[value] for value in roots])
-        return _Written(function, inputs, aliased, choice.family.is_cooperative)
+        return _Written(function, inputs, aliased, choice.family.must_alias)
 
-    def _written_in_place(self, parts: Sequence[Sequence[ir.Value]], level: int) -> list[ir.Value | None]:
+    def _written_in_place(self, parts: Sequence[Walk], level: int) -> list[ir.Value | None]:
         """Return, for each root of a kernel's parts, the loop state that it may overwrite: that whose next value it is.
 
-        XLA would otherwise copy the root there. A thread of a loop may overwrite it if it reads no element of the state
-        but those that it writes, and no other part of the kernel reads the state.
+        XLA would otherwise copy the root there. A thread may overwrite it if it reads no element of the state but those
+        that it writes, and no other part of the kernel reads the state.
         """
-        found = [self._state.get(root) for roots in parts for root in roots]
+        found = [self._state.get(root) for part in parts for root in part.roots]
         stored = partial(self._grouping.stored_before, level=level)
         kept = overwritten_where_read(parts, found, stored)
         aliased: list[ir.Value | None] = []
@@ -271,6 +271,11 @@ def _location(function: ir.func.FuncOp) -> ir.Location:
     *_, end = (op.operation for op in function.entry_block.operations)
     last = defining_op(end.operands[-1])
     return end.location if last is None else last.location
+
+
+def _walk(choice: Choice) -> Walk:
+    """Return what the blocks of a kernel, or of a part, compute, and which heroes' operands they walk."""
+    return Walk(choice.roots, choice.heroes if choice.family.is_cooperative else ())
 
 
 def _is_only_rounded(op: ir.Operation) -> bool:

@@ -7,8 +7,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE
-from xgpu.analysis.reshapes import Order
-from xgpu.fusion.axis_orders import (
+from xgpu.fusion.orders.axis_orders import (
     BROADCAST,
     REDUCE_WINDOW,
     RESHAPE,
@@ -25,10 +24,11 @@ from xgpu.fusion.axis_orders import (
     relative,
     steps,
 )
-from xgpu.fusion.reduction_orders import order_operands
+from xgpu.fusion.orders.reduction_orders import order_operands
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.stablehlo_builder import broadcast, hlo, reshape, tensor, transpose
 from xgpu.indexing.access import integer, integers, shape_of
+from xgpu.indexing.reshapes import Order
 from xgpu.indexing.window_numbers import take_window_dimensions
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.structure import element_of, is_result_of, is_used, producer, replace_op
@@ -45,8 +45,8 @@ class MoveTransposes(BlockRewrite):
     What is computed in between, element by element or by slices, can as well be computed in the order in which it is
     read: both transposes go. Values between which dimensions stay what they are have one order, the one that makes up
     for most of what is transposed around them. A transpose costs its bytes, and where it moves whole rows an eighth of
-    them. Broadcasts that transpose become transposes, and broadcasts if they do more. Needs: choose-product-layouts,
-    which knows what products read at no cost.
+    them. Broadcasts that only transpose are transposes. Needs: choose-product-layouts, which knows what products read
+    at no cost.
 
     ```mlir
     %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<512x64xf32>) -> tensor<64x512xf32>
@@ -76,15 +76,12 @@ class MoveTransposes(BlockRewrite):
 
 
 def _turn(op: ir.Operation) -> None:
-    """Have a broadcast whose operand's dimensions come in another order read the transpose of that."""
-    dimensions = integers(op, "broadcast_dimensions")
-    if dimensions == sorted(dimensions):
-        return
-    (operand,), shape = op.operands, shape_of(op.results[0])
-    with ir.InsertionPoint(op), op.location:
-        turned = transpose(operand, inverse(tuple(dimensions)))
-        result = turned if shape_of(turned) == shape else broadcast(turned, shape, sorted(dimensions))
-    replace_op(op, [result])
+    """Write a broadcast that only transposes as a transpose."""
+    dimensions, (operand,) = integers(op, "broadcast_dimensions"), op.operands
+    order = inverse(tuple(dimensions))
+    if dimensions != sorted(dimensions) and permuted(shape_of(operand), order) == list(shape_of(op.results[0])):
+        with ir.InsertionPoint(op), op.location:
+            replace_op(op, [transpose(operand, order)])
 
 
 @dataclass
@@ -201,11 +198,7 @@ class _Rewrite:
         self.made_anew[value] = None
         if arrays := elementwise(producer(value)):
             operands = [self._read(each, order) if each in arrays else each for each in producer(value).operands]
-            new = producer(value).clone()
-            for number, operand in enumerate(operands):
-                new.operands[number] = operand
-            new.results[0].set_type(type_)
-            return new.results[0]
+            return _copy(producer(value), operands, type_)
         if is_result_of(value, "stablehlo.iota"):
             iota: ir.Value = hlo.iota(type_, order.index(integer(producer(value), "iota_dimension")))
             return iota

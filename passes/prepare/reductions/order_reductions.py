@@ -9,9 +9,9 @@ from xgpu import ir
 from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
-from xgpu.fusion.axis_orders import TRANSPOSE, carried
 from xgpu.fusion.memory_reads import Known, arrays_read
-from xgpu.fusion.reduction_orders import order_operands
+from xgpu.fusion.orders.axis_orders import TRANSPOSE, carried
+from xgpu.fusion.orders.reduction_orders import order_operands
 from xgpu.indexing.access import Shape, integer, integers, shape_of
 from xgpu.indexing.affine import Dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap

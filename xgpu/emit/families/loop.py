@@ -250,12 +250,8 @@ class LoopEmitter:
 
     def write(self, kernel: KernelBuilder) -> None:
         """Write what its blocks do."""
-        inputs = list(kernel.inputs)
         with loop(self.thread_to_output(0), kernel.position, kernel.outputs) as each:
-            for alias, output in zip(self.fusion.aliases, kernel.outputs, strict=False):
-                if alias >= 0:
-                    # A thread reads no element of what is overwritten but those that it writes, and these before.
-                    inputs[alias] = output.value
+            inputs = kernel.present_inputs(self.fusion.aliases)
             put(self._functions.emit_call([*inputs, *each.result_arguments]), kernel.outputs, each.result_arguments)
 
 

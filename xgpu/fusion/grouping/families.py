@@ -87,6 +87,8 @@ class KernelFamily(ABC):
     ``is_cooperative``: the threads of a kernel compute its heroes together. Otherwise each thread computes whole
     elements of the results, heroes and all, which are of one shape, and may overwrite what it alone reads.
 
+    ``overwrites``: so may the threads of a cooperative kernel, each element that one of them alone reads.
+
     ``follows``: whether an operation whose result has a form may be in the epilogue of heroes, with all that kernels
     compute it from; any may be where that is None.
 
@@ -103,6 +105,7 @@ class KernelFamily(ABC):
     match: Callable[[Candidate], Match | None] | None = None
     merge: Merge | None = None
     is_cooperative: bool = True
+    overwrites: bool = False
     stores_beside: bool = False
     reads_memory: bool = False
     follows: Callable[[ir.Operation, Form], bool] | None = None
@@ -112,6 +115,11 @@ class KernelFamily(ABC):
     @abstractmethod
     def name(self) -> str:
         """The name of the family's emitter, by which plans refer to it."""
+
+    @property
+    def must_alias(self) -> bool:
+        """Whether results take over memory only where heroes say so."""
+        return self.is_cooperative and not self.overwrites
 
     @property
     def updates_in_place(self) -> bool:

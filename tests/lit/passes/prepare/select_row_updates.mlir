@@ -93,15 +93,33 @@ func.func @main(%i: tensor<8x1xi32>, %u: tensor<8xf32>) -> tensor<5xf32> {
 
 // -----
 
-// The array is in memory: one number of each row is updated there.
+// A large array is in memory: one number of each row is updated there.
 
-// CHECK-LABEL: func.func @main(%arg0: tensor<8x5xf32>, %arg1: tensor<8x1x1xi32>, %arg2: tensor<8x1xf32>) -> tensor<8x5xf32>
+// CHECK-LABEL: func.func @main(%arg0: tensor<8x50000xf32>, %arg1: tensor<8x1x1xi32>, %arg2: tensor<8x1xf32>) -> tensor<8x50000xf32>
 // CHECK-NEXT:    %[[A:.*]] = "stablehlo.scatter"(%arg0, %arg1, %arg2) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1], index_vector_dim = 2>, unique_indices = false}> ({
 // CHECK-NEXT:    ^bb0(%arg3: tensor<f32>, %arg4: tensor<f32>):
 // CHECK-NEXT:      %[[B:.*]] = stablehlo.add %arg3, %arg4 : tensor<f32>
 // CHECK-NEXT:      stablehlo.return %[[B]] : tensor<f32>
-// CHECK-NEXT:    }) : (tensor<8x5xf32>, tensor<8x1x1xi32>, tensor<8x1xf32>) -> tensor<8x5xf32>
-// CHECK-NEXT:    return %[[A]] : tensor<8x5xf32>
+// CHECK-NEXT:    }) : (tensor<8x50000xf32>, tensor<8x1x1xi32>, tensor<8x1xf32>) -> tensor<8x50000xf32>
+// CHECK-NEXT:    return %[[A]] : tensor<8x50000xf32>
+func.func @main(%x: tensor<8x50000xf32>, %labels: tensor<8x1x1xi32>, %u: tensor<8x1xf32>) -> tensor<8x50000xf32> {
+  %0 = "stablehlo.scatter"(%x, %labels, %u) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1], index_vector_dim = 2>, unique_indices = false}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) : (tensor<8x50000xf32>, tensor<8x1x1xi32>, tensor<8x1xf32>) -> tensor<8x50000xf32>
+  return %0 : tensor<8x50000xf32>
+}
+
+// -----
+
+// A small array is moved in less time than a launch takes.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8x5xf32>, %arg1: tensor<8x1x1xi32>, %arg2: tensor<8x1xf32>) -> tensor<8x5xf32>
+// CHECK-NOT:     stablehlo.scatter
+// CHECK:         %[[SUM:.*]] = stablehlo.add %arg0, %{{.*}} : tensor<8x5xf32>
+// CHECK-NEXT:    %[[NEW:.*]] = stablehlo.select %{{.*}}, %[[SUM]], %arg0 : tensor<8x5xi1>, tensor<8x5xf32>
+// CHECK-NEXT:    return %[[NEW]] : tensor<8x5xf32>
 func.func @main(%x: tensor<8x5xf32>, %labels: tensor<8x1x1xi32>, %u: tensor<8x1xf32>) -> tensor<8x5xf32> {
   %0 = "stablehlo.scatter"(%x, %labels, %u) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1], index_vector_dim = 2>, unique_indices = false}> ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):

@@ -203,7 +203,7 @@ def test_a_scatter_in_a_loop_over_a_carried_array() -> None:
     assert [kernel.emitter for kernel in compiled.kernels] == ["scatter"]
 
 
-def _in_a_loop(step, *states):
+def _in_a_loop(step, *states, emitters=("loop", "parts")):
     """Compile five steps of a loop over ``states``; return the kernels' aliases and whether the results are XLA's."""
 
     def more(state):
@@ -219,7 +219,7 @@ def _in_a_loop(step, *states):
         # XLA contracts products and sums of the five steps.
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
     called = [launch.kernel for launch in compiled.launches]
-    return [kernel.aliases for kernel in called if kernel.emitter in ("loop", "parts")]
+    return [kernel.aliases for kernel in called if kernel.emitter in emitters]
 
 
 @pytest.mark.parametrize("shape", ["f32[1000]", "f32[1048576]", "f32[300007]", "bf16[7,13]", "s4[35]"])
@@ -285,6 +285,45 @@ def test_the_states_of_a_batched_loop_are_written_where_they_are_read():
 
 def test_a_state_of_which_a_part_is_read_has_memory_of_its_own():
     assert _in_a_loop(lambda x: (jnp.pad(x[:60] + 1, (0, 40)) + x,), "f32[100]") == [(-1,)]
+
+
+@pytest.mark.parametrize(("axis", "emitter"), [(0, "reduce_column"), (1, "reduce_row")])
+@pytest.mark.parametrize("size", [64, 37, 300])
+def test_a_state_that_is_walked_to_reduce_it_is_written_where_it_is_read(axis, emitter, size):
+    """As in recurrences of linear attention: the next state is stored by the kernel that multiplies it by a query."""
+
+    def step(state, query):
+        state = 0.5 * state + query[:, None] * query
+        return state, jnp.tanh((state * jnp.expand_dims(query, 1 - axis)).sum(axis))
+
+    found = _in_a_loop(step, f"f32[{size},{size}]", f"f32[{size}]", emitters=(emitter,))
+    assert len(found) == 1 and sorted(found[0])[0] == -1 and sorted(found[0])[1] >= 0
+
+
+@pytest.mark.parametrize(("axis", "emitter"), [(0, "reduce_column"), (1, "reduce_row")])
+@pytest.mark.parametrize("shape", ["f32[64,64]", "f32[300,20]", "f32[20,3000]"])
+def test_a_state_that_is_added_to_a_sum_is_written_where_it_is_read(axis, emitter, shape):
+    def function(x, total):
+        def step(state):
+            return state[0] + 1, jnp.cos(state[1]), state[2] + state[1].sum(axis)
+
+        return jax.lax.while_loop(lambda s: (s[0] < 5) & jnp.all(s[1] == s[1]), step, (0, x, total))[1:]
+
+    rows, columns = map(int, shape[4:-1].split(","))
+    compiled = xgpu.compile(function, shape, f"f32[{(columns, rows)[axis]}]")
+    inputs = compiled.random_inputs(1)
+    for result, expected in zip(compiled.run(*inputs), compiled.reference(*inputs), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-4)
+    aliases = [launch.kernel.aliases for launch in compiled.launches if launch.kernel.emitter == emitter]
+    assert any(max(each, default=-1) >= 0 for each in aliases)
+
+
+def test_a_state_that_is_reduced_at_other_indices_has_memory_of_its_own():
+    def step(state, query):
+        new = 0.5 * state + query
+        return new, jnp.tanh((new + state.T).sum(0))
+
+    assert _in_a_loop(step, "f32[64,64]", "f32[64]", emitters=("reduce_column",)) in ([(-1, -1)], [()])
 
 
 def test_a_state_that_is_stored_twice_is_overwritten_once():

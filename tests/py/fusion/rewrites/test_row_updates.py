@@ -72,6 +72,10 @@ _SELECTED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda u, i, j: jnp.zeros((4, 6, 5, 9)).at[jnp.arange(4)[:, None], jnp.arange(6), i, j].add(u),
         (_numbers(4, 6), _places(0, 5, 4, 6), _places(0, 12, 4, 6)),
     ),
+    "a small array in memory": (
+        lambda x, u, i: x.at[jnp.arange(7), i].add(u),
+        (_numbers(7, 13), _numbers(7), _places(-20, 20, 7)),
+    ),
     "one update": (lambda u, i: jnp.zeros(13).at[i].set(u), (_numbers(), _places(0, 13))),
     "batches": (
         jax.vmap(jax.vmap(lambda u, i: jnp.zeros(13).at[i].add(u))),
@@ -87,7 +91,11 @@ _KEPT: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "fewer rows": (lambda u, i: jnp.zeros((9, 13)).at[jnp.arange(7), i].add(u), (_numbers(7), _places(0, 13, 7))),
     "more rows": (lambda u, i: jnp.zeros((5, 13)).at[jnp.arange(7), i].add(u), (_numbers(7), _places(0, 13, 7))),
     "counts that wrap": (_by_counts, (_numbers(200), _places(0, 9, 200, dtype=np.int8))),
-    "an array in memory": (lambda x, u, i: x.at[i].set(u), (_numbers(99), _numbers(), _places(0, 99))),
+    "one update in memory": (lambda x, u, i: x.at[i].set(u), (_numbers(99), _numbers(), _places(0, 99))),
+    "a large array in memory": (
+        lambda x, u, i: x.at[jnp.arange(7), i].add(u),
+        (_numbers(7, 9999), _numbers(7), _places(0, 9999, 7)),
+    ),
 }
 
 

@@ -391,8 +391,10 @@ COLUMN_REDUCTIONS = Family(
     heroes=Heroes("reductions of one shape, of columns", _columns_key, (REDUCE,)),
     why=Reason("elements are combined that are no neighbours in memory"),
     stores_beside=True,
+    overwrites=True,
     emitter=ColumnReductionEmitter,
     facts=Reductions,
     schedule=ColumnSchedule,
     results=requirements.without_packed(requirements.results_follow_or_beside),
+    aliases=requirements.walked_elements,
 )

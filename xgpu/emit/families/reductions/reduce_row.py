@@ -368,8 +368,10 @@ ROW_REDUCTIONS = Family(
     heroes=Heroes("reductions of one shape, of rows", rows_key, (REDUCE,)),
     why=Reason("neighbours in memory are combined"),
     stores_beside=True,
+    overwrites=True,
     emitter=RowReductionEmitter,
     facts=Reductions,
     schedule=RowSchedule,
     results=requirements.without_packed(requirements.results_follow_or_beside),
+    aliases=requirements.walked_elements,
 )

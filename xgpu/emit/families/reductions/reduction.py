@@ -224,7 +224,8 @@ class Reductions(Accumulators):
         elements: dict[ir.Value, ir.Value] = {}
         for each in self._prologues:
             where = indices if each.map is None else apply_map(each.map, indices)
-            scalars = each.functions.emit_call([*kernel.inputs, *where, *given])
+            inputs = kernel.present_inputs(self.fusion.aliases)
+            scalars = each.functions.emit_call([*inputs, *where, *given])
             elements |= zip(each.read, scalars, strict=False)
             put(scalars[len(each.read) :], [kernel.outputs[number] for number in each.numbers], where)
         combined: Values = []

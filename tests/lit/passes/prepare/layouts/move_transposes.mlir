@@ -171,7 +171,7 @@ func.func @main() -> (tensor<766x512xf32>, tensor<512x766xf16>) {
 
 // -----
 
-// Broadcasts that transpose are transposes. The differences are computed in the order in which they are read, of one
+// Broadcasts that only transpose are transposes. The differences are computed in the order in which they are read, of one
 // transposed array, and the mask is made in that order.
 // CHECK-LABEL: func.func @main(%arg0: tensor<8x256x32xf32>) -> tensor<8x32x256x256xf32>
 // CHECK-DAG:     %[[COLUMN:.*]] = stablehlo.iota dim = 1 : tensor<256x256xi32>
@@ -197,9 +197,9 @@ func.func @main(%x: tensor<8x256x32xf32>) -> tensor<8x32x256x256xf32> {
 
 // -----
 
+// One that spreads a smaller array does not transpose what is large.
 // CHECK-LABEL: func.func @main(%arg0: tensor<4x8xf32>) -> tensor<2x8x3x4xf32>
-// CHECK-NEXT:    %[[T:.*]] = stablehlo.transpose %arg0, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
-// CHECK-NEXT:    stablehlo.broadcast_in_dim %[[T]], dims = [1, 3] : (tensor<8x4xf32>) -> tensor<2x8x3x4xf32>
+// CHECK-NEXT:    stablehlo.broadcast_in_dim %arg0, dims = [3, 1]
 func.func @main(%x: tensor<4x8xf32>) -> tensor<2x8x3x4xf32> {
   %0 = stablehlo.broadcast_in_dim %x, dims = [3, 1] : (tensor<4x8xf32>) -> tensor<2x8x3x4xf32>
   return %0 : tensor<2x8x3x4xf32>

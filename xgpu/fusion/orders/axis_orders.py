@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from xgpu import ir
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE
-from xgpu.analysis.reshapes import Order, reshaped_order
 from xgpu.analysis.transposes import canonical
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import integer, integers, shape_of
+from xgpu.indexing.reshapes import Order, reshaped_order
 from xgpu.structure import captured, defining_op, dtype_of, users_of
 
 TRANSPOSE = "stablehlo.transpose"

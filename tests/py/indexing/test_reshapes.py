@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from xgpu.analysis.reshapes import reshaped_order
+from xgpu.indexing.reshapes import reshaped_order
 
 
 def _factors(rng: random.Random, total: int) -> list[int]:

@@ -1,0 +1,1 @@
+"""In which order of dimensions values are computed."""
