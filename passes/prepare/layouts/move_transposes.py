@@ -207,6 +207,16 @@ class _Rewrite:
         return hlo.constant(ir.DenseElementsAttr.get_splat(type_, constant))
 
 
+def _copy(op: ir.Operation, operands: Sequence[ir.Value], type_: ir.RankedTensorType) -> ir.Value:
+    """Write an operation again on other operands, with a result of another type."""
+    new = op.clone()
+    for number, operand in enumerate(operands):
+        new.operands[number] = operand
+    result: ir.Value = new.results[0]
+    result.set_type(type_)
+    return result
+
+
 type _Reorder = Callable[[ir.Operation, list[ir.Value], Order], None]
 
 
