@@ -49,6 +49,7 @@ PREPARE: Pipeline = (
         "before constants are given to each branch, and before all that looks at blocks",
     ),
     ("sink-constants", "before all others, so that in every block a constant is seen to be one"),
+    ("expand-powers", "after constants are in every block; before all that asks what operations cost"),
     (
         "fold-constants",
         "after constants are in every block; before all that asks where updates and slices are",
