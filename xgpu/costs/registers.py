@@ -56,3 +56,22 @@ def longest_row(read: Iterable[int], stored: Iterable[int], target: Device) -> i
     """
     width = max(sum(read), *stored, 0)
     return target.max_threads_per_block * held_elements([min(max(width, _REGISTER // 2), _REGISTER)], target)
+
+
+COLUMN_THREADS = 16
+"""Threads of a column at most whose elements are held: with 32 columns beside each other, half of a block's."""
+_HELD_ROWS = 32
+"""Registers in which a thread holds elements of a column; such blocks have at most half of the threads of others."""
+
+
+def held_rows(widths: Iterable[int]) -> int:
+    """Return how many elements of a column a thread holds, given the bits of an element of each array that is read.
+
+    An element is a load of its own, and takes a register or more.
+    """
+    return max(1, _HELD_ROWS // max(1, sum(-(-width // _REGISTER) for width in widths)))
+
+
+def longest_column(read: Iterable[int]) -> int:
+    """Return the longest column that threads hold from one walk to the next, given the bits of what they read."""
+    return COLUMN_THREADS * held_rows(read)

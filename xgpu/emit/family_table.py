@@ -22,6 +22,7 @@ from xgpu.emit.families.parts import PARTS, Parts, PartsSchedule
 from xgpu.emit.families.products.product import PRODUCTS
 from xgpu.emit.families.products.warp_product import WARP_PRODUCTS
 from xgpu.emit.families.recurrence import RECURRENCES
+from xgpu.emit.families.reductions.columns import COLUMN_PROGRAMS
 from xgpu.emit.families.reductions.reduce_column import COLUMN_REDUCTIONS
 from xgpu.emit.families.reductions.reduce_row import ROW_REDUCTIONS
 from xgpu.emit.families.reductions.rows import ROW_PROGRAMS
@@ -60,6 +61,7 @@ FAMILIES: Mapping[str, Family] = {
         ROW_SCANS,
         COLUMN_SCANS,
         ROW_PROGRAMS,
+        COLUMN_PROGRAMS,
         INPUT_SLICES,
         TRANSPOSES,
         CONCATENATIONS,

@@ -116,12 +116,18 @@ def is_identity(function: str | None, start: Value) -> bool:
 
     Adding zero does not: it turns -0 into 0.
     """
-    element = element_of(start)
-    if function is None or is_argument(start) or isinstance(element, ir.ComplexType):
+    if function == "add" and isinstance(element_of(start), ir.FloatType):
         return False
-    if function == "add" and isinstance(element, ir.FloatType):
+    return function is not None and is_neutral(function, start)
+
+
+def is_neutral(function: str, value: Value) -> bool:
+    """Whether combining with the elements of an array leaves every number as it is, but for the sign of a zero."""
+    element = element_of(value)
+    if is_argument(value) or isinstance(element, ir.ComplexType):
         return False
-    return uniform(producer(start)) == _identity(function, element)
+    number = uniform(producer(value))
+    return number is not None and number == _identity(function, element)
 
 
 def _identity(function: str, element: ir.Type) -> ir.Attribute:

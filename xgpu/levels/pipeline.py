@@ -49,6 +49,7 @@ PREPARE: Pipeline = (
         "before constants are given to each branch, and before all that looks at blocks",
     ),
     ("sink-constants", "before all others, so that in every block a constant is seen to be one"),
+    ("expand-powers", "after constants are in every block; before all that asks what operations cost"),
     (
         "fold-constants",
         "after constants are in every block; before all that asks where updates and slices are",
@@ -110,6 +111,7 @@ PREPARE: Pipeline = (
     ("order-scatters{{deterministic={deterministic}}}", "makes several scatters of one, each with operands of its own"),
     ("copy-scatter-operands", "once there are no more scatters to come"),
     ("split-wide-windows{{target={target}}}", "before the planner, which takes a window that is left for a hero"),
+    ("turn-scans", "after concatenations are flattened; before the planner, which stores what is moved after a scan"),
     ("unstack-reductions", "after concatenations are flattened and sliced: it looks for single arrays"),
     ("simplify-single-reductions", "before all that takes reductions to be heroes"),
     ("widen-packed", "before the planner, which has no kernel for scans whose elements share bytes"),

@@ -41,6 +41,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "reduce_row": (lambda x: jnp.exp(x).sum((0, 2)), ("f32[3,33,130]",)),
     "rows": (lambda x: jax.nn.softmax(x), ("f32[19,100]",)),
     "reduce_column": (lambda x: x.max(0) * 2, ("f32[130,36]",)),
+    "columns": (lambda x: jax.nn.softmax(x, axis=0), ("f32[19,100]",)),
     "parts": (_side_by_side, ("f32[900]", "f32[130,36]", "f32[19,100]", "f32[70]")),
     "scan_row": (lambda x: jnp.cumsum(x, 1), ("f32[5,300]",)),
     "scan_column": (lambda x: jnp.cumsum(x, 0), ("f32[70,12]",)),

@@ -49,7 +49,12 @@ def test_other_families(plan: Plan, emitter: str) -> None:
             pattern = rf'"{emitter}", xgpu.schedule = #xgpu.schedule<[^>]*>'
             if plan.right_or_refused(edited(plan, number, pattern, f'"{name}"')):
                 fits.add(name)
-    others = {"reduce_row": {"rows", "loop"}, "rows": {"reduce_row"}, "reduce_column": {"loop"}, "loop": set()}
+    others = {
+        "reduce_row": {"rows", "loop"},
+        "rows": {"reduce_row"},
+        "reduce_column": {"columns", "loop"},
+        "loop": set(),
+    }
     assert fits == others[emitter]
 
 

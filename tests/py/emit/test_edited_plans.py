@@ -30,6 +30,8 @@ def test_every_other_emitter(emitter: str) -> None:
         "scatter_shared": {*SCATTERS},
         "reduce_row": {"loop", "rows"},
         "rows": {"loop", "reduce_row"},
+        "reduce_column": {"loop", "columns"},
+        "columns": {"loop", "reduce_column"},
         "update_slice": {"loop"},
         "product": {"warp_product"},
     }

@@ -156,7 +156,8 @@ def _scaled(axes: tuple[int, ...], images: str, function=jax.lax.digamma):
     def scale(x, s):
         return (x - x.max(0)) * jnp.expand_dims(function(s), axes)
 
-    return xgpu.compile(scale, images, "f32[128,256]")
+    # Longer columns than a column program holds, which would be one kernel.
+    return xgpu.compile(scale, images, "f32[640,256]")
 
 
 def _emitters(compiled):
@@ -164,8 +165,8 @@ def _emitters(compiled):
 
 
 def test_a_value_before_a_broadcast_is_stored():
-    """A kernel more, but 32768 digammas in place of 784 times as many."""
-    compiled = _scaled((1, 2), "f32[128,28,28,256]")
+    """A kernel more, but 163840 digammas in place of 784 times as many."""
+    compiled = _scaled((1, 2), "f32[640,28,28,256]")
     maximum, scales, products = compiled.launches
     assert _emitters(compiled) == ["reduce_column", "loop", "loop"]
     assert compiled.ir("fusions").count("chlo.digamma") == 1
@@ -177,9 +178,9 @@ def test_a_value_before_a_broadcast_is_stored():
     ("axes", "images", "function"),
     [
         # Few elements; what is soon done; what is the same for neighbours, for which a thread computes it once.
-        ((1, 2), "f32[128,2,2,256]", jax.lax.digamma),
-        ((1, 2), "f32[128,28,28,256]", jnp.square),
-        ((2, 3), "f32[128,256,20,20]", jax.lax.digamma),
+        ((1, 2), "f32[640,2,2,256]", jax.lax.digamma),
+        ((1, 2), "f32[640,28,28,256]", jnp.square),
+        ((2, 3), "f32[640,256,8,8]", jax.lax.digamma),
     ],
     ids=["few", "cheap", "for neighbours"],
 )

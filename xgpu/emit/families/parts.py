@@ -19,6 +19,7 @@ from xgpu.device import Device
 from xgpu.dialects.attributes import ALIASES, EMITTER, SCHEDULE, schedule_values
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.families.loop import LOOPS
+from xgpu.emit.families.reductions.columns import COLUMN_PROGRAMS
 from xgpu.emit.families.reductions.reduce_column import COLUMN_REDUCTIONS
 from xgpu.emit.families.reductions.reduce_row import ROW_REDUCTIONS
 from xgpu.emit.families.reductions.rows import ROW_PROGRAMS
@@ -45,7 +46,7 @@ from xgpu.reasons import Reason
 from xgpu.structure import callees
 
 _CALL = "func.call"
-_PARTS = (ROW_REDUCTIONS, COLUMN_REDUCTIONS, ROW_PROGRAMS, SLICE_UPDATES, LOOPS)
+_PARTS = (ROW_REDUCTIONS, COLUMN_REDUCTIONS, ROW_PROGRAMS, COLUMN_PROGRAMS, SLICE_UPDATES, LOOPS)
 """The families that parts may be of: their emitters are `PartEmitter`, their schedules `BlockSchedule`."""
 _FAMILIES: Mapping[str, Family] = {family.name: family for family in _PARTS}
 

@@ -19,7 +19,7 @@ from xgpu.analysis.in_place import updated_operands
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.analysis.root_indices import MOST_ROOTS, moves_elements
-from xgpu.costs.registers import longest_row
+from xgpu.costs.registers import longest_column, longest_row
 from xgpu.device import Device
 from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.grouping.decisions import Decision, Verdict, apart, merged
@@ -34,13 +34,23 @@ from xgpu.structure import captured, producer
 _OWN_ROWS = Reason("each element needs the reductions of its own row only, which the threads of the row hold")
 _NOT_READ = Reason("only the kernel that makes it reads it")
 _AGAIN = Reason("it would compute again, and many times, what other kernels store by then")
+_FEWEST_COLUMNS = 8
 _IN_ORDER = Reason("the order of the elements counts in its reduction")
 
 
 def merge_rows(family: KernelFamily, target: Device, grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
     """Return ``grouping`` with row programs merged to kernels of ``family`` on ``target``, and the decisions."""
-    found = _Rows(family, target, grouping)
-    refusals = {group: found.refusal_to_start(group) for group in grouping.groups if group.kind.family.stores_beside}
+    return _merge(_Rows(family, target, grouping))
+
+
+def merge_columns(family: KernelFamily, target: Device, grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
+    """Return ``grouping`` with programs of columns merged, as `merge_rows` does with those of rows."""
+    return _merge(_Columns(family, target, grouping))
+
+
+def _merge(found: "_Rows") -> tuple[Grouping, Sequence[Decision]]:
+    groups = found.candidates()
+    refusals = {group: found.refusal_to_start(group) for group in groups}
     starts = [group for group, refusal in refusals.items() if refusal is None]
     found.starts.update((root, group) for group in starts for root in group.roots)
     for group, refusal in refusals.items():
@@ -79,6 +89,8 @@ class _Program:
 class _Rows:
     """The consumers of each group of a block, and the row programs made of groups so far."""
 
+    _LONG = "rows of {:,} elements: the threads of a block hold {:,}"
+
     def __init__(self, family: KernelFamily, target: Device, grouping: Grouping):
         self.starts: dict[ir.Value, Group] = {}
         self._family, self._target = family, target
@@ -105,25 +117,35 @@ class _Rows:
         self.decisions: dict[tuple[Group, Group], Decision] = {}
         self.dropped: list[Decision] = []
 
+    def candidates(self) -> list[Group]:
+        """Return the kernels that may start a program, or are refused with a reason."""
+        return [group for group in self._before.groups if group.kind.family.stores_beside]
+
     def refusal_to_start(self, group: Group) -> Reason | None:
-        """Return why the reduction ``group`` starts no row program; None if it may."""
+        """Return why the reduction ``group`` starts no program; None if it may."""
         shape = ReductionShape.of(group.heroes[0])
-        if not shape.is_rows or len(shape.reduced) != 1:
-            return Reason("the reduction is not one of rows")
+        if refusal := self._misshapen(shape):
+            return refusal
         if refusal := self._too_long(shape, [group]):
             return refusal
         if not all(map(is_commutative, group.heroes)):
             return _IN_ORDER
         return PACKED if any(map(is_packed, group.roots)) else None
 
+    def _misshapen(self, shape: ReductionShape) -> Reason | None:
+        """Return why reductions of this shape start no program, whatever they read; None if they may."""
+        return None if shape.is_rows and len(shape.reduced) == 1 else Reason("the reduction is not one of rows")
+
     def _too_long(self, shape: ReductionShape, groups: Sequence[Group]) -> Reason | None:
         """Return why the threads of a block cannot hold the rows of a program of ``groups``; None if they can."""
         roots = {root for group in groups for root in group.roots}
         read = set[ir.Value]().union(*map(self._read, groups)) - roots
-        longest = longest_row(_widths(read, shape), _widths(roots, shape), self._target)
-        if shape.per_result <= longest:
-            return None
-        return Reason("rows of {:,} elements: the threads of a block hold {:,}", (shape.per_result, longest))
+        longest = self._longest(_widths(read, shape), _widths(roots, shape))
+        return None if shape.per_result <= longest else Reason(self._LONG, (shape.per_result, longest))
+
+    def _longest(self, read: Sequence[int], stored: Sequence[int]) -> int:
+        """Return how many elements a row has at most, given the bits of an element of what is read and stored."""
+        return longest_row(read, stored, self._target)
 
     def refuse_readers(self, group: Group, refusal: Reason) -> None:
         """Record that the reduction ``group`` starts no row program, for the kernels that read it."""
@@ -282,6 +304,29 @@ class _Rows:
         if not beside.reads_nothing(_read_beside(followers, forms)):
             return Reason("its values of each row read more values that depend on the reductions")
         return None
+
+
+class _Columns(_Rows):
+    """The same for columns: neighbouring lanes have neighbouring ones, and hold them where they are short."""
+
+    _LONG = "columns of {:,} elements: the threads of a block hold {:,}"
+
+    def candidates(self) -> list[Group]:
+        """Return the kernels of reductions of columns: those of rows were asked before."""
+        return [group for group in super().candidates() if not ReductionShape.of(group.heroes[0]).is_rows]
+
+    def _misshapen(self, shape: ReductionShape) -> Reason | None:
+        if len(shape.reduced) != 1:
+            return Reason("the reduction is not one of columns")
+        few = shape.kept[-1] < _FEWEST_COLUMNS
+        return (
+            Reason("columns that lie beside each other in memory are fewer than {}", (_FEWEST_COLUMNS,))
+            if few
+            else None
+        )
+
+    def _longest(self, read: Sequence[int], stored: Sequence[int]) -> int:
+        return longest_column(read)
 
 
 class _Trace:

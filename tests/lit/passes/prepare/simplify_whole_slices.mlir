@@ -35,3 +35,29 @@ func.func @main(%x: tensor<4x8xf32>, %y: tensor<4x2xf32>, %i: tensor<i32>, %j: t
   %0 = stablehlo.dynamic_update_slice %x, %y, %i, %j : (tensor<4x8xf32>, tensor<4x2xf32>, tensor<i32>, tensor<i32>) -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+
+// -----
+
+// A pad that adds nothing and a slice of all elements move none; one that cuts off as much as it adds does.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<4x8xf32>, %arg1: tensor<f32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.pad %arg0, %arg1, low = [0, 1], high = [0, -1], interior = [0, 0] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+// CHECK-NEXT:    return %arg0, %[[A]] : tensor<4x8xf32>, tensor<4x8xf32>
+func.func @main(%x: tensor<4x8xf32>, %zero: tensor<f32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %0 = stablehlo.pad %x, %zero, low = [0, 0], high = [0, 0], interior = [0, 0] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %1 = stablehlo.slice %0 [0:4, 0:8] : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %2 = stablehlo.pad %x, %zero, low = [0, 1], high = [0, -1], interior = [0, 0] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  return %1, %2 : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// With as many elements, but every other one of them.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<3xf32>, %arg1: tensor<f32>) -> tensor<3xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.pad %arg0, %arg1, low = [0], high = [-2], interior = [1] : (tensor<3xf32>, tensor<f32>) -> tensor<3xf32>
+// CHECK-NEXT:    return %[[A]] : tensor<3xf32>
+func.func @main(%x: tensor<3xf32>, %zero: tensor<f32>) -> tensor<3xf32> {
+  %0 = stablehlo.pad %x, %zero, low = [0], high = [-2], interior = [1] : (tensor<3xf32>, tensor<f32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}

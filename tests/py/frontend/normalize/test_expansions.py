@@ -1,6 +1,7 @@
 """Expansions: the expanded program computes, on XLA and on the host, what XLA makes of the operation itself."""
 
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from xgpu.dtypes import dtype_named
 from xgpu.errors import Unsupported
 from xgpu.frontend.mlir_text import parse_module
 from xgpu.frontend.stablehlo_text import from_stablehlo_text
+from xgpu.passes.normalize.expansions import select_and_scatter as expansion
 from xgpu.runtime.reference import Reference
 
 few = settings(max_examples=10, deadline=None)
@@ -193,8 +195,14 @@ def scatterings(draw):
 
 
 @settings(few, max_examples=40)
-@given(scatterings(), st.sampled_from(sorted(REGIONS)), st.sampled_from(SCATTERS), st.integers(0, 2**32 - 1))
-def test_select_and_scatter_is_that_of_xla(scattering, select, scatter, seed):
+@given(
+    scatterings(),
+    st.sampled_from(sorted(REGIONS)),
+    st.sampled_from(SCATTERS),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from((0, 32)),
+)
+def test_select_and_scatter_is_that_of_xla(scattering, select, scatter, seed, most_steps):
     shape, counts, window, strides, pads = scattering
     generator = np.random.default_rng(seed)
     # All values differ: which of equal ones XLA selects depends on how it orders its loops.
@@ -202,7 +210,55 @@ def test_select_and_scatter_is_that_of_xla(scattering, select, scatter, seed):
     source = generator.integers(1, 100, counts).astype(np.int32)
     operands = [operand, source, np.int32(5)]
     text = program(select_and_scatter("i32", window, strides, pads, select, scatter), operands, [type_of(operand)])
-    np.testing.assert_array_equal(expanded(text, operands)[0], by_xla(text, operands)[0])
+    with mock.patch.object(expansion, "_MOST_STEPS", most_steps):
+        result = expanded(text, operands)[0]
+    np.testing.assert_array_equal(result, by_xla(text, operands)[0])
+
+
+@pytest.mark.parametrize(
+    ("window", "strides", "pads", "steps"),
+    [
+        ((2, 2), (2, 2), (0, 0), 1),
+        ((3, 2), (2, 2), (1, 0), 2),
+        ((3, 3), (1, 2), (1, 1), 6),
+        ((2, 2), (3, 3), (0, 0), 1),
+        ((6, 6), (1, 1), (3, 3), None),
+    ],
+)
+def test_each_element_looks_only_at_windows_that_may_cover_it(window, strides, pads, steps):
+    operand = np.random.default_rng(0).permutation(13 * 12).reshape(13, 12).astype(np.int32)
+    rows = zip(operand.shape, window, strides, pads, strict=True)
+    counts = [(size + 2 * pad - extent) // stride + 1 for size, extent, stride, pad in rows]
+    operands = [operand, np.arange(1, math.prod(counts) + 1, dtype=np.int32).reshape(counts), np.int32(3)]
+    text = program(
+        select_and_scatter("i32", window, strides, [(pad, pad) for pad in pads]), operands, [type_of(operand)]
+    )
+    module = str(from_stablehlo_text(text).module)
+    if steps is None:
+        assert "stablehlo.reduce(" in module
+    else:
+        assert "stablehlo.reduce(" not in module
+        assert module.count("stablehlo.add ") == steps
+    check(text, operands)
+
+
+def test_windows_side_by_side_scatter_in_the_kernel_of_what_follows():
+    x = np.zeros((4, 8, 8), np.float32)
+    operands = [x, x[:, ::2, ::2], np.float32(0)]
+    operation = select_and_scatter("f32", (1, 2, 2), (1, 2, 2), [(0, 0)] * 3)
+    kernels = xgpu.compile(program(operation, operands, [type_of(x)])).kernels
+    assert [kernel.emitter for kernel in kernels] == ["loop"] * len(kernels)
+    assert len(kernels) <= 2
+
+
+@pytest.mark.parametrize("most_steps", [0, 32])
+def test_sums_of_16_bit_floats_are_rounded_once(most_steps):
+    bf16 = dtype_named("bf16").numpy
+    operands = [np.array([0, 0, 1, 0, 0], bf16), np.array([256, 1, 1], bf16), np.zeros((), bf16)]
+    text = program(select_and_scatter("bf16", (3,), (1,), [(0, 0)]), operands, [type_of(operands[0])])
+    with mock.patch.object(expansion, "_MOST_STEPS", most_steps):
+        (result,) = xgpu.compile(text).run(*operands)
+    np.testing.assert_array_equal(result.astype(np.float32), [0, 0, 258, 0, 0])
 
 
 def scatter_by_hand(operand, source, window, strides, pads):

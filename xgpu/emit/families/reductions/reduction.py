@@ -97,9 +97,14 @@ class Reductions(Accumulators):
     @property
     def widths(self) -> list[int]:
         """The bits of an element of each array that has as many as the operands: parameters and side outputs."""
-        parameters = [t for t in self.fusion.parameter_types if math.prod(_shape(t)) >= self.shape.elements]
         outputs = [self.fusion.result_types[i] for i in self.side_outputs]
-        return [element_dtype(type_).storage_bits for type_ in (*parameters, *outputs)]
+        return [*self.read_widths, *(element_dtype(type_).storage_bits for type_ in outputs)]
+
+    @property
+    def read_widths(self) -> list[int]:
+        """Those of the parameters alone."""
+        parameters = [t for t in self.fusion.parameter_types if math.prod(_shape(t)) >= self.shape.elements]
+        return [element_dtype(type_).storage_bits for type_ in parameters]
 
     @cached_property
     def code(self) -> int:

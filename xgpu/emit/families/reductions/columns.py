@@ -1,0 +1,210 @@
+"""The emitter of column programs: reductions of the same columns one after the other, and what is made of them.
+
+As in row programs, a thread holds what it reads, from one reduction to the next: some rows of one column. Neighbouring
+lanes have neighbouring columns, and the threads of a column exchange what they have in shared memory, so that each has
+the result. Softmax and norms along a dimension that is not the last one, such as the channels of images, read their
+operand once.
+"""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from typing import Self
+
+from xgpu import ir
+from xgpu.analysis.reduction_regions import is_commutative
+from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.costs.registers import COLUMN_THREADS, held_rows, registers_for
+from xgpu.dialects.attributes import UNROLLED_OPERATIONS
+from xgpu.emit import requirements
+from xgpu.emit.base import LaunchDimensions
+from xgpu.emit.builders import Values, apply_map
+from xgpu.emit.families.reductions.reduce_column import ColumnSchedule, ColumnTiling
+from xgpu.emit.families.reductions.reduce_row import MOST_TOGETHER, block_problems
+from xgpu.emit.families.reductions.reduction import Reductions, nest, reduction_of
+from xgpu.emit.families.reductions.rows import RowStages
+from xgpu.emit.family import Family
+from xgpu.emit.kernel_builder import (
+    Emits,
+    KernelBuilder,
+    Tile,
+    Variable,
+    assign,
+    emit_alone,
+    loop,
+    put,
+    sync_threads,
+    values_of,
+)
+from xgpu.emit.reduction_tiling import WARP, groups_per_block
+from xgpu.emit.schedule import BlockSchedule, power_of_two, whole_number
+from xgpu.fusion.grouping.families import Heroes
+from xgpu.fusion.grouping.row_programs import merge_columns
+from xgpu.indexing.affine import constant
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.reasons import Reason
+
+_IDLE = 1.25
+"""Lanes for each column at most, where fewer are possible."""
+_FEWEST_LANES = 8
+
+
+@dataclass(frozen=True)
+class ColumnsSchedule(BlockSchedule):
+    """The division of held columns among threads: ``lanes`` over neighbouring columns, ``row_lanes`` over the rows.
+
+    ``unroll`` steps down the rows come together: all of them where threads are to hold what they read from one stage to
+    the next.
+    """
+
+    lanes: int = power_of_two("Threads over the columns.", most=WARP)
+    row_lanes: int = power_of_two("Threads over the rows.", most=1024)
+    groups: int = power_of_two("Stretches of columns of a block.", most=1024)
+    unroll: int = whole_number("Steps down the rows that come together.", most=MOST_TOGETHER)
+
+    @classmethod
+    def of(cls, facts: RowStages) -> Self:
+        """Choose as many threads for a column that each holds its rows, and that all they compute is written out.
+
+        They hold half as many as they can where there may be more of them: two blocks then share a multiprocessor.
+        """
+        shape, target = facts.shape, facts.fusion.device
+        columns, rows, held = shape.kept[-1], shape.per_result, held_rows(facts.read_widths)
+        lanes, row_lanes = WARP, 1
+        while lanes > _FEWEST_LANES and -(-columns // lanes) * lanes > _IDLE * columns:
+            lanes //= 2
+        units = shape.results // columns * -(-columns // lanes)
+        most = min(COLUMN_THREADS, rows, target.max_threads_per_block // lanes)
+        while 2 * row_lanes <= most:
+            steps = -(-rows // row_lanes)
+            is_long = 2 * steps > held or facts.operations * steps > UNROLLED_OPERATIONS
+            if not is_long and 2 * units * lanes * row_lanes > target.resident_threads:
+                break
+            row_lanes *= 2
+        steps = -(-rows // row_lanes)
+        return cls(
+            lanes, row_lanes, groups_per_block(lanes * row_lanes, units, target), min(steps, held, MOST_TOGETHER)
+        )
+
+    @property
+    def block_threads(self) -> int:
+        """Those of all groups."""
+        return self.lanes * self.row_lanes * self.groups
+
+    def in_block(self, threads: int, facts: RowStages) -> Self:
+        """More stretches of columns, or threads without one."""
+        return replace(self, groups=threads // (self.lanes * self.row_lanes))
+
+    def registers(self, facts: RowStages) -> int:
+        """Those of the elements that a thread holds."""
+        return registers_for(self.unroll, facts.read_widths)
+
+    def problems(self, facts: RowStages) -> Iterator[str]:
+        """Threads fit a block."""
+        yield from block_problems(self, self.block_threads, facts.fusion.device)
+
+    def tiling(self, facts: Reductions) -> ColumnTiling:
+        """Return which thread reads what."""
+        numbers = ColumnSchedule(1, self.lanes, self.row_lanes, self.groups, self.unroll)
+        return ColumnTiling(facts.shape, numbers, False, max(facts.accumulator_bytes))
+
+
+class ColumnsEmitter:
+    """Emits a fusion around reductions of columns that need each other's results."""
+
+    NAME = "columns"
+
+    def __init__(self, facts: RowStages, schedule: ColumnsSchedule):
+        self.fusion = facts.fusion
+        self.reductions = facts
+        self.stages = facts.stages
+        self.tiling = schedule.tiling(facts)
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """A group of threads for each stretch of columns."""
+        return self.tiling.threads.launch
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return (thread, block)[steps] -> indices."""
+        if output in self.reductions.side_outputs:
+            return self.tiling.reading().compose(self.reductions.element_map(output)).simplify()
+        return self.reductions.epilogues.output_map(output, self.tiling.writing())
+
+    def emit(self) -> None:
+        """Write the entry function, then the functions that it calls."""
+        emit_alone(self)
+
+    @property
+    def functions(self) -> list[Emits]:
+        """Those of the stages and of the epilogue."""
+        return [*self.stages, self.reductions.epilogues]
+
+    @property
+    def tiles(self) -> list[Tile]:
+        """One of each accumulator that the threads of a column exchange."""
+        return [tile for stage in self.stages for tile in self._tiles_of(stage)]
+
+    def _tiles_of(self, stage: Reductions) -> list[Tile]:
+        threads = self.tiling.threads.threads
+        return [Tile(threads, type_) for type_ in stage.accumulator_types if self.tiling.schedule.row_lanes > 1]
+
+    def write(self, kernel: KernelBuilder) -> None:
+        """Write what its blocks do."""
+        reductions, position = self.reductions, kernel.position
+        ended: dict[ir.Value, ir.Value] = {}
+        for stage in self.stages:
+            accumulators = self._emit_reads(kernel, stage, list(ended.values()))
+            ended |= zip(stage.results, self._emit_exchange(kernel, stage, accumulators), strict=True)
+        if outputs := [kernel.outputs[i] for i in reductions.epilogue_outputs]:
+            with loop(self.tiling.writing(), position, outputs) as each:
+                values = [ended[value] for value in reductions.results]
+                reductions.epilogues.emit_stores(kernel, each.result_arguments, values)
+
+    def _emit_reads(self, kernel: KernelBuilder, stage: Reductions, given: Values) -> Values:
+        """Read the columns and store the side outputs of a stage; return the thread's accumulators.
+
+        ``given`` are the scalars that earlier stages end as.
+        """
+        accumulators = [Variable(value) for value in stage.emit_start(kernel.inputs)]
+        sides = [kernel.outputs[i] for i in stage.side_outputs]
+        with nest(self.tiling.reading(), (3,), kernel.position, [*accumulators, *sides]) as indices:
+            assign(accumulators, stage.emit_step(kernel, indices, values_of(accumulators), given))
+        return values_of(accumulators)
+
+    def _emit_exchange(self, kernel: KernelBuilder, stage: Reductions, own: Values) -> Values:
+        """Combine what the threads of a column have, in the order of their rows; each gets the result."""
+        tiles = kernel.shared_tiles(self._tiles_of(stage))
+        if not tiles:
+            return own
+        threads, schedule = self.tiling.threads, self.tiling.schedule
+        first = threads.number * threads.size + threads.lane % schedule.lanes
+        with loop(threads.map((), [threads.thread], []), kernel.position, tiles) as each:
+            put(own, tiles, each.result_arguments)
+        sync_threads(tiles)
+        totals: Values = []
+        for number in range(schedule.row_lanes):
+            place = threads.map((), [first + constant(number * schedule.lanes)], [])
+            values = [tile.extract(apply_map(place, kernel.position)) for tile in tiles]
+            totals = stage.emit_combine(totals, values) if totals else values
+        return totals
+
+
+def _key(op: ir.Operation) -> Hashable | None:
+    """Return what reductions of columns have in common whose elements are combined in any order."""
+    shape = reduction_of(op)
+    return shape if shape is not None and _is_of_columns(shape) and is_commutative(op) else None
+
+
+def _is_of_columns(shape: ReductionShape) -> bool:
+    return bool(shape.reduced) and not shape.is_rows
+
+
+COLUMN_PROGRAMS = Family(
+    heroes=Heroes("reductions of one shape, of columns in any order", _key),
+    why=Reason("a column program: threads hold their columns from one reduction to the next"),
+    merge=merge_columns,
+    stores_beside=True,
+    emitter=ColumnsEmitter,
+    facts=RowStages,
+    schedule=ColumnsSchedule,
+    results=requirements.without_packed(requirements.results_follow_or_beside),
+)
