@@ -13,7 +13,7 @@ from xgpu.errors import InvalidInput, did_you_mean
 from xgpu.passes import blocks, legalize, lower, nests, normalize, prepare
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.manager import MlirPass, Step, is_mlir_pass
-from xgpu.passes.prepare import constants, control, products, reductions
+from xgpu.passes.prepare import constants, control, library, products, reductions
 
 ROOMS: tuple[ModuleType, ...] = (
     legalize,
@@ -21,6 +21,7 @@ ROOMS: tuple[ModuleType, ...] = (
     prepare,
     constants,
     control,
+    library,
     products,
     reductions,
     nests,

@@ -69,7 +69,15 @@ def _launch_cost(to: Path) -> list[str]:
     objects = here / "package.o", here / "harness.o"
     libraries = "-ldl", "-lpthread", "-lm"
     run_command(
-        "cc", "-std=c11", "-O2", *includes, FILES / "launch_cost.c", *objects, *libraries, "-o", to / "bin" / "launch_cost"
+        "cc",
+        "-std=c11",
+        "-O2",
+        *includes,
+        FILES / "launch_cost.c",
+        *objects,
+        *libraries,
+        "-o",
+        to / "bin" / "launch_cost",
     )
     shutil.copy(folder / "package" / kernel["ptx"], to / "bin" / "bias_relu.ptx")
     return [f"bin/launch_cost data/{case} bin/bias_relu.ptx"]

@@ -84,7 +84,9 @@ def _build_c(package: Package, folder: Path, case: str, to: Path, host: bool) ->
     if host and package.host is not None:
         objects.append(folder / "package" / package.host.object_path(name))
     libraries = "-ldl", "-lpthread", "-lm"
-    run_command("cc", "-std=c11", "-O2", "-g", *includes, FILES / "check.c", *objects, *libraries, "-o", to / f"{case}_c")
+    run_command(
+        "cc", "-std=c11", "-O2", "-g", *includes, FILES / "check.c", *objects, *libraries, "-o", to / f"{case}_c"
+    )
     cpp = "c++", "-std=c++17", "-O2", "-g", *includes, FILES / "check.cpp"
     run_command(*cpp, *objects, *libraries, "-static-libstdc++", "-o", to / f"{case}_cpp")
 

@@ -59,6 +59,7 @@ def _spans(arrays: tuple[Array, ...], pattern: str) -> str:
 def _cpp(package: Package, signature: Signature) -> str:
     name = package.name
     sizes = ", ".join(map(str, signature.sizes))
+    spans = _spans(signature.arrays, "elements{{memory[{number}], extents.{name}}}, ")
     return f"""#include <cstddef>
 #include <vector>
 #include "xgpu/{name}.hpp"
@@ -82,8 +83,7 @@ struct elements {{
 inline std::size_t scratch_bytes() {{ return xgpu::{name}::get_extents({sizes}).scratch_bytes; }}
 inline void run(const std::vector<void *> &memory, const scratch_memory &scratch, void *stream) {{
   const auto extents = xgpu::{name}::get_extents({sizes});
-  xgpu::{name}::run({_sizes(signature)}{_spans(signature.arrays, "elements{{memory[{number}], extents.{name}}}, ")}scratch,
-                    stream);
+  xgpu::{name}::run({_sizes(signature)}{spans}scratch, stream);
 }}
 }}  // namespace package
 """

@@ -43,6 +43,8 @@ NORMALIZE: Pipeline = (
 
 PREPARE: Pipeline = (
     ("func.func(trivial-dce)", "first: a product that nothing uses would have what it reads stored"),
+    ("expand-sorts{{runs={control_flow}}}", "before all that looks at loops, some of which it makes"),
+    ("expand-convolutions{{products={products}}}", "before all that looks at products, which it makes"),
     ("expand-small-solves", "before branches are weighed, and before all that asks what kernels compute"),
     (
         "select-branches{{target={target}}}",
@@ -87,6 +89,10 @@ PREPARE: Pipeline = (
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
     ("squeeze-windows", "before transposes are moved, through windows, but not through reshapes"),
     ("move-transposes", "after layouts, which products read at no cost; before all that asks what is contiguous"),
+    (
+        "turn-product-operands{{target={target} products={products}}}",
+        "after transposes are moved, which are a part of products there; before products are padded and marked",
+    ),
     (
         "pad-products{{target={target} pad={pad_products}}}",
         "after layouts, which say what is contiguous; before marks, which ask for aligned rows",

@@ -36,6 +36,8 @@ def test_another_result_is_wrong(folder: Path, tmp_path: Path, case: str, langua
     wanted = np.fromfile(last)
     wanted[-1] += 1
     wanted.tofile(last)
-    done = subprocess.run([folder / "bin" / f"{case}_{language}", tmp_path], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [folder / "bin" / f"{case}_{language}", tmp_path], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (1, "WRONG\n")
     assert f"1 of {wanted.size} elements are wrong" in done.stderr
