@@ -44,8 +44,10 @@ NORMALIZE: Pipeline = (
 PREPARE: Pipeline = (
     ("func.func(trivial-dce)", "first: a product that nothing uses would have what it reads stored"),
     ("expand-sorts{{runs={control_flow}}}", "before all that looks at loops, some of which it makes"),
+    ("expand-transforms{{runs={control_flow}}}", "before all that looks at products, which it makes"),
     ("expand-convolutions{{products={products}}}", "before all that looks at products, which it makes"),
     ("expand-small-solves", "before branches are weighed, and before all that asks what kernels compute"),
+    ("expand-solves{{runs={control_flow}}}", "after small ones, which need no loop; before all that looks at loops"),
     (
         "select-branches{{target={target}}}",
         "before constants are given to each branch, and before all that looks at blocks",

@@ -1,11 +1,23 @@
 """What a sort asks for at single elements, for rows that lie one after the other in arrays of rank 1."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.hlo.scan_op import combine_elements
-from xgpu.hlo.stablehlo_builder import Value, broadcast, convert, fill_region, hlo, reshape, shape_of, splat, tensor
+from xgpu.hlo.stablehlo_builder import (
+    Value,
+    broadcast,
+    convert,
+    fill_region,
+    gathered,
+    hlo,
+    reduced,
+    reshape,
+    shape_of,
+    splat,
+    tensor,
+)
 from xgpu.structure import element_of
 
 POSITION = "i32"
@@ -75,24 +87,6 @@ def over(value: Value, number: int) -> Value:
     return hlo.divide(value, number_like(number, value))
 
 
-def compared(left: Value, right: Value, direction: str) -> Value:
-    """Return where ``left`` is to ``right`` as ``direction`` says."""
-    return hlo.compare(left, right, hlo.ComparisonDirectionAttr.get(direction))
-
-
-def gathered(array: Value, places: Value) -> Value:
-    """Return the elements of an array of rank 1 at positions."""
-    numbers = hlo.GatherDimensionNumbers.get(
-        offset_dims=[],
-        collapsed_slice_dims=[0],
-        operand_batching_dims=[],
-        start_indices_batching_dims=[],
-        start_index_map=[0],
-        index_vector_dim=1,
-    )
-    return hlo.gather(array, reshape(places, [*shape_of(places), 1]), numbers, ir.DenseI64ArrayAttr.get([1]))
-
-
 def scattered(values: Value, places: Value) -> Value:
     """Return an array of rank 1 of as many elements as ``values``, each at its place: a position of its own."""
     numbers = hlo.ScatterDimensionNumbers.get(
@@ -114,28 +108,7 @@ def scattered(values: Value, places: Value) -> Value:
 
 def counted(flags: Value, axis: int) -> Value:
     """Return how many of ``flags`` are true along a dimension."""
-    shape = shape_of(flags)
-    scalar = tensor([], POSITION)
-    operands = [convert(flags, ir.Type.parse(POSITION)), splat(0, scalar)]
-    attributes = {"dimensions": ir.DenseI64ArrayAttr.get([axis])}
-    result = tensor([size for each, size in enumerate(shape) if each != axis], POSITION)
-    op = ir.Operation.create("stablehlo.reduce", [result], operands, attributes, regions=1)
-    fill_region(op, [scalar, scalar], lambda pair: [hlo.add(*pair)])
-    return op.results[0]
-
-
-def repeated(trips: int, start: Value, step: Callable[[Value, Value], Value]) -> Value:
-    """Return a value after ``trips`` steps of a loop, each of which is given its number and the value."""
-    counter = tensor([], POSITION)
-    types = [counter, start.type]
-    op = ir.Operation.create("stablehlo.while", types, [splat(0, counter), start], regions=2)
-    condition, body = (region.blocks.append(*types) for region in op.regions)
-    with ir.InsertionPoint(condition):
-        hlo.return_([compared(condition.arguments[0], splat(trips, counter), "LT")])
-    with ir.InsertionPoint(body):
-        number, value = body.arguments
-        hlo.return_([hlo.add(number, splat(1, counter)), step(number, value)])
-    return op.results[1]
+    return reduced(convert(flags, ir.Type.parse(POSITION)), splat(0, tensor([], POSITION)), [axis], hlo.add)
 
 
 def spread(value: Value, like: Value) -> Value:

@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 
-from xgpu.hlo.stablehlo_builder import Value, hlo
+from xgpu.hlo.stablehlo_builder import Value, compared, gathered, hlo, repeated
 from xgpu.passes.prepare.sorting.elements import (
     Order,
     Rows,
-    compared,
-    gathered,
     number_like,
     over,
-    repeated,
     spread,
     times,
 )
@@ -30,8 +27,9 @@ def places_in_merged(keys: Sequence[Value], rows: Rows, run: int, order: Order) 
     length = hlo.clamp(none, hlo.subtract(number_like(rows.size, other), other), all_)
     start = hlo.add(row, other)
 
-    def step(turn: Value, before: Value) -> Value:
+    def step(turn: Value, values: list[Value]) -> list[Value]:
         """Add the largest number by which the elements before this one are still too few, a power of two."""
+        (before,) = values
         half = hlo.shift_right_logical(all_, spread(turn, all_))
         tried = hlo.add(before, half)
         last = gathered_keys(keys, hlo.subtract(hlo.add(start, tried), number_like(1, tried)))
@@ -41,9 +39,9 @@ def places_in_merged(keys: Sequence[Value], rows: Rows, run: int, order: Order) 
             for key, one in zip(keys, last, strict=True)
         ]
         precedes = hlo.xor(order.is_before(*map(list, zip(*pairs, strict=True))), is_second)
-        return hlo.select(hlo.and_(precedes, compared(tried, length, "LE")), tried, before)
+        return [hlo.select(hlo.and_(precedes, compared(tried, length, "LE")), tried, before)]
 
-    found = repeated(run.bit_length(), none, step)
+    (found,) = repeated(run.bit_length(), [none], step)
     first = times(over(number, 2 * run), 2 * run)
     own = hlo.subtract(number, times(mine, run))
     return hlo.add(hlo.add(row, first), hlo.add(own, found))

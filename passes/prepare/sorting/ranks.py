@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from xgpu import ir
-from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, reshape, shape_of, splat, tensor
-from xgpu.passes.prepare.sorting.elements import POSITION, Order, Rows, compared, counted, number_like, times
+from xgpu.hlo.stablehlo_builder import Value, broadcast, compared, hlo, reshape, shape_of, splat, tensor
+from xgpu.passes.prepare.sorting.elements import POSITION, Order, Rows, counted, number_like, times
 from xgpu.structure import element_of
 
 
