@@ -126,13 +126,16 @@ def gathered(array: Value, places: Value) -> Value:
 def reduced(value: Value, start: Value, dimensions: Sequence[int], combine: Callable[[Value, Value], Value]) -> Value:
     """Return ``value`` combined along dimensions by a function of two scalars, beginning with the scalar ``start``."""
     rest = [size for each, size in enumerate(shape_of(value)) if each not in dimensions]
-    result, attributes = tensor(rest, element_of(value)), {"dimensions": ir.DenseI64ArrayAttr.get(list(dimensions))}
+    attributes: dict[str, ir.Attribute] = {"dimensions": ir.DenseI64ArrayAttr.get(list(dimensions))}
+    result = tensor(rest, element_of(value))
     op = ir.Operation.create("stablehlo.reduce", [result], [value, start], attributes, regions=1)
     fill_region(op, [start.type, start.type], lambda pair: [combine(*pair)])
     return op.results[0]
 
 
-def repeated(trips: int, starts: Sequence[Value], step: Callable[[Value, list[Value]], list[Value]]) -> list[Value]:
+def repeated(
+    trips: int, starts: Sequence[Value], step: Callable[[Value, Sequence[Value]], Sequence[Value]]
+) -> Sequence[Value]:
     """Return values after ``trips`` iterations of a loop; ``step`` is given the number of each, an i32, and them."""
     counter = tensor([], "i32")
     types = [counter, *(start.type for start in starts)]

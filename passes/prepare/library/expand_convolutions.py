@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal
 from xgpu import ir
 from xgpu.fusion.fallback import fallback_reason
 from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of, splat, tensor
-from xgpu.indexing.access import integer, integers
+from xgpu.indexing.access import integer
+from xgpu.indexing.window_numbers import window_numbers, window_padding
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.structure import element_of, replace_op
 
@@ -143,11 +144,8 @@ def _product(op: ir.Operation) -> Value:
 
 def _padded(op: ir.Operation, images: Value, rank: int) -> Value:
     """Return images with what is padded around their elements, and between them."""
-    dilations = _numbers(op, "lhs_dilation", rank)
-    pairs = [(0, 0)] * rank
-    if "padding" in op.attributes:
-        flat = [int(each) for each in ir.DenseIntElementsAttr(op.attributes["padding"])]
-        pairs = list(zip(flat[::2], flat[1::2], strict=True))
+    dilations = window_numbers(op, "lhs_dilation", rank)
+    pairs = window_padding(op, rank)
     if all(each == 1 for each in dilations) and not any(chain(*pairs)):
         return images
     low, high, inside = (
@@ -160,7 +158,7 @@ def _padded(op: ir.Operation, images: Value, rank: int) -> Value:
 def _patches(op: ir.Operation, images: Value, sizes: Sequence[int], counts: Sequence[int]) -> Value:
     """Return for each image and place all elements of the window, and the features of each."""
     rank = len(sizes)
-    strides, dilations = (_numbers(op, name, rank) for name in ("window_strides", "rhs_dilation"))
+    strides, dilations = (window_numbers(op, name, rank) for name in ("window_strides", "rhs_dilation"))
     windows = list(map(_Window, sizes, strides, dilations, counts))
     if sum(window.overlaps for window in windows) > 1 and prod(sizes) <= _MOST_ELEMENTS:
         return _all_patches(images, windows)
@@ -204,10 +202,6 @@ def _dot(op: ir.Operation, left: Value, right: Value, dimensions: Sequence[Any],
     if _PRECISION in op.attributes:
         attributes[_PRECISION] = op.attributes[_PRECISION]
     return ir.Operation.create("stablehlo.dot_general", [result], [left, right], attributes).results[0]
-
-
-def _numbers(op: ir.Operation, name: str, rank: int) -> Sequence[int]:
-    return integers(op, name) if name in op.attributes else [1] * rank
 
 
 def _reversals(op: ir.Operation, rank: int) -> list[bool]:

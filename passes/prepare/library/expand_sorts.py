@@ -99,7 +99,8 @@ def _is_larger(pair: Sequence[Value]) -> list[Value]:
     kind = None
     if isinstance(element_of(pair[0]), ir.FloatType):
         kind = hlo.ComparisonTypeAttr.get("TOTALORDER")
-    return [hlo.compare(*pair, hlo.ComparisonDirectionAttr.get("GT"), compare_type=kind)]
+    left, right = pair
+    return [hlo.compare(left, right, hlo.ComparisonDirectionAttr.get("GT"), compare_type=kind)]
 
 
 def _sorted(operands: list[Value], axis: int, order: Order) -> list[Value]:

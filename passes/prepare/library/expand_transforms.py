@@ -87,7 +87,7 @@ def _along(numbers: Complex, axis: int, is_inverse: bool) -> Complex:
 
 def _cut(numbers: Complex, size: int) -> Complex:
     """Return the first elements along the last dimension."""
-    return Complex(*(None if part is None else _part(part, 0, size) for part in (numbers.real, numbers.imaginary)))
+    return numbers.each(lambda part: _part(part, 0, size))
 
 
 def _mirrored(numbers: Complex, size: int) -> Complex:

@@ -86,15 +86,18 @@ def _outside(value: Value, op: ir.Operation) -> tuple[Value, ir.Operation]:
             break
         value = loop.operands[number]
     while op.block != block_of(value):
-        op = op.parent.operation
+        around = op.parent
+        assert around is not None
+        op = around.operation
     return value, op
 
 
 def _numbers(left: OperandDimensions, right: OperandDimensions) -> dict[str, ir.Attribute]:
     """Return the attribute of a product whose operands have their batch first and what is summed last."""
     batch = list(range(len(left.batching)))
-    sums = [
-        list(range(len(batch) + len(each.own), len(batch) + len(each.own) + len(each.contracting)))
-        for each in (left, right)
-    ]
-    return {DIMENSIONS: hlo.DotDimensionNumbers.get(batch, batch, *sums)}
+
+    def sums(each: OperandDimensions) -> list[int]:
+        first = len(batch) + len(each.own)
+        return list(range(first, first + len(each.contracting)))
+
+    return {DIMENSIONS: hlo.DotDimensionNumbers.get(batch, batch, sums(left), sums(right))}

@@ -3,6 +3,8 @@
 Matrices have one dimension before their rows, for a batch.
 """
 
+from collections.abc import Sequence
+
 from xgpu.hlo.stablehlo_builder import (
     Value,
     broadcast,
@@ -29,7 +31,7 @@ def solution(matrices: Value, right: Value, lower: bool, turned: bool, unit: boo
     """
     size, is_forward = shape_of(matrices)[1], lower != turned
 
-    def step(turn: Value, values: list[Value]) -> list[Value]:
+    def step(turn: Value, values: Sequence[Value]) -> Sequence[Value]:
         (x,) = values
         k = turn if is_forward else hlo.subtract(splat_like(size - 1, turn), turn)
         row = _part(x, (None, k, None))
@@ -49,7 +51,7 @@ def solution(matrices: Value, right: Value, lower: bool, turned: bool, unit: boo
 def cholesky(matrices: Value) -> tuple[Value, Value]:
     """Return the lower factors beside upper triangles as they are, and the first minor that is not positive, or 0."""
 
-    def step(k: Value, values: list[Value]) -> list[Value]:
+    def step(k: Value, values: Sequence[Value]) -> Sequence[Value]:
         (a,) = values
         batch, size, _ = shape_of(a)
         diagonal = hlo.sqrt(_part(a, (None, k, k)))
@@ -74,7 +76,7 @@ def lu(matrices: Value) -> tuple[Value, Value, Value]:
     batch, rows, columns = shape_of(matrices)
     count = min(rows, columns)
 
-    def step(k: Value, values: list[Value]) -> list[Value]:
+    def step(k: Value, values: Sequence[Value]) -> Sequence[Value]:
         a, pivots = values
         column = _part(a, (None, None, k))
         p = _pivot(column, k)
@@ -103,7 +105,7 @@ def permutation(pivots: Value, size: int) -> Value:
     """Return the order of ``size`` rows after exchanging each with its pivot's, one after the other, from 0 on."""
     batch, count = shape_of(pivots)
 
-    def step(k: Value, values: list[Value]) -> list[Value]:
+    def step(k: Value, values: Sequence[Value]) -> Sequence[Value]:
         (order,) = values
         p, own = _part(pivots, (None, k)), _part(order, (None, k))
         number = hlo.iota(tensor([batch, size], _NUMBER), 1)

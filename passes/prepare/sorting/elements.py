@@ -97,7 +97,10 @@ def scattered(values: Value, places: Value) -> Value:
         scattered_dims_to_operand_dims=[0],
         index_vector_dim=1,
     )
-    attributes = {"scatter_dimension_numbers": numbers, "unique_indices": ir.BoolAttr.get(True)}
+    attributes: dict[str, ir.Attribute] = {
+        "scatter_dimension_numbers": numbers,
+        "unique_indices": ir.BoolAttr.get(True),
+    }
     empty = splat(0, ir.RankedTensorType(values.type))
     operands = [empty, reshape(places, [*shape_of(places), 1]), values]
     op = ir.Operation.create("stablehlo.scatter", [values.type], operands, attributes, regions=1)

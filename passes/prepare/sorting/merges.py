@@ -27,7 +27,7 @@ def places_in_merged(keys: Sequence[Value], rows: Rows, run: int, order: Order) 
     length = hlo.clamp(none, hlo.subtract(number_like(rows.size, other), other), all_)
     start = hlo.add(row, other)
 
-    def step(turn: Value, values: list[Value]) -> list[Value]:
+    def step(turn: Value, values: Sequence[Value]) -> Sequence[Value]:
         """Add the largest number by which the elements before this one are still too few, a power of two."""
         (before,) = values
         half = hlo.shift_right_logical(all_, spread(turn, all_))

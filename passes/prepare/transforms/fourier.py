@@ -97,7 +97,10 @@ def _constant(numbers: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", elem
 def _product(left: Value, right: Value) -> Value:
     """Return a matrix product in the precision of its elements."""
     precision = ir.ArrayAttr.get([hlo.PrecisionAttr.get("HIGHEST")] * 2)
-    attributes = {"dot_dimension_numbers": hlo.DotDimensionNumbers.get([], [], [1], [0]), "precision_config": precision}
+    attributes: dict[str, ir.Attribute] = {
+        "dot_dimension_numbers": hlo.DotDimensionNumbers.get([], [], [1], [0]),
+        "precision_config": precision,
+    }
     result = tensor([shape_of(left)[0], shape_of(right)[1]], element_of(left))
     return ir.Operation.create("stablehlo.dot_general", [result], [left, right], attributes).results[0]
 
