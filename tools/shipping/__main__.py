@@ -34,6 +34,12 @@ exit $failed
 """
 
 
+_CALLS = """for data in data/*; do
+  printf 'a call of %s: ' "$(basename "$data")"
+  "bin/$(basename "$data")_c" "$data" time
+done"""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Build what the words given choose, or all."""
     parser = argparse.ArgumentParser("shipping", description=__doc__)
@@ -49,7 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not arguments.words or any(word in program.name for word in arguments.words):
             print(program.name, flush=True)
             build(program, to, arguments.host, arguments.target)
-    measurements = "" if arguments.host else "\n".join((*_launch_cost(to), *_plain_product(to, arguments.target)))
+    measurements = (
+        "" if arguments.host else "\n".join((*_launch_cost(to), *_plain_product(to, arguments.target), _CALLS))
+    )
     (to / "run.sh").write_text(_RUN.format(languages=" ".join(LANGUAGES), measurements=measurements))
     (to / "run.sh").chmod(0o755)
     return 0

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,20 @@ def _types(x: Any, y: Any, z: Any, q: Any) -> Any:
     return x * 2, y.astype(jnp.float16) / 3, (z > 4) & (x[:7] > 0), lax.dot(q, q, preferred_element_type=jnp.int32)
 
 
+def _images(x: Any, stem: Any, inner: Any, last: Any) -> Any:
+    """Convolutions with windows that overlap, in steps, and of one element."""
+    convolved = partial(lax.conv_general_dilated, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    x = jax.nn.relu(convolved(x, stem, (2, 2), "SAME"))
+    x = x + jax.nn.relu(convolved(x, inner, (1, 1), "SAME"))
+    return convolved(x, last, (1, 1), "VALID").mean((1, 2))
+
+
+def _solved(a: Any, b: Any) -> Any:
+    """Factors by loops."""
+    a = a + 8 * jnp.eye(len(a))
+    return jnp.linalg.solve(a, b), jnp.linalg.cholesky(a @ a.T / 8), jnp.linalg.det(a[:12, :12] / 8)
+
+
 PROGRAMS = (
     Shipped("bias_relu", lambda x, b: jnp.maximum(x + b, 0), (("f32[256,1024]", "f32[1024]"),), 0),
     Shipped("rows", lambda x, s: (jax.nn.softmax(x * s, 1), x.sum(0)),
@@ -113,6 +128,14 @@ PROGRAMS = (
     Shipped("updated", _updated, (("f32[2000,60]", "f32[900,60]", "s32[900]"),), 1e-3),
     Shipped("sampled", _sampled, (("u32[2]", "f32[999]"),)),
     Shipped("types", _types, (("s8[65]", "bf16[33]", "u16[7]", "s8[64,64]"),), 1e-3),
+    Shipped("sorted", lambda x: (jnp.sort(x), jnp.argsort(x)), (("f32[200000]",),), 0),
+    Shipped("largest", lambda x: lax.top_k(x, 50), (("f32[4,50000]",),), 0),
+    Shipped("images", _images,
+            (("bf16[4,64,64,16]", "bf16[7,7,16,64]", "bf16[3,3,64,64]", "bf16[1,1,64,128]"),), 0.02,
+            # On CPUs XLA makes NaN of these convolutions in bf16.
+            reference=lambda *arrays: _images(*(each.astype(jnp.float32) for each in arrays))),
+    Shipped("solved", _solved, (("f32[40,40]", "f32[40,3]"),), 5e-3),
+    Shipped("spectrum", lambda x: (jnp.abs(jnp.fft.rfft(x)) ** 2, jnp.fft.ifft(x + 0j).real), (("f32[50,400]",),)),
     Shipped("prefix_sum", _EXAMPLES / "prefix_sum.te", reference=lambda x: jnp.cumsum(x, 1, dtype=jnp.int32)),
     Shipped("layer_norm", _EXAMPLES / "layer_norm.te", tolerance=0.02, reference=lambda x, scale, bias: (
         jax.nn.standardize(x.astype(jnp.float32), 1, epsilon=1e-5) * scale + bias).astype(jnp.bfloat16)),

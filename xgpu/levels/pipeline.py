@@ -45,7 +45,7 @@ PREPARE: Pipeline = (
     ("func.func(trivial-dce)", "first: a product that nothing uses would have what it reads stored"),
     ("expand-sorts{{runs={control_flow}}}", "before all that looks at loops, some of which it makes"),
     ("expand-transforms{{runs={control_flow}}}", "before all that looks at products, which it makes"),
-    ("expand-convolutions{{products={products}}}", "before all that looks at products, which it makes"),
+    ("expand-convolutions{{runs={control_flow}}}", "before all that looks at products, which it makes"),
     ("expand-small-solves", "before branches are weighed, and before all that asks what kernels compute"),
     ("expand-solves{{runs={control_flow}}}", "after small ones, which need no loop; before all that looks at loops"),
     (

@@ -23,9 +23,9 @@ _MOST_ELEMENTS = 64
 
 @dataclass(frozen=True)
 class ExpandConvolutions(OperationRewrite):
-    """Writes convolutions as matrix products of what their windows see, where kernels compute all products.
+    """Writes convolutions as matrix products of what their windows see.
 
-    Only with ``products=all``: elsewhere a library computes them. The patches, all elements of the window at each place
+    Only for ``runs=launches``, where no library computes them. The patches, all elements of the window at each place
     side by side, are stored: as many times the image as a window has elements for each of its steps. Those that do
     not overlap, as of images cut into tiles, or of windows of one element, are only another view of the image. Few
     products are a kernel's loop, and stay; so do convolutions whose batches are in groups. Needs: nothing. Run it
@@ -46,13 +46,13 @@ class ExpandConvolutions(OperationRewrite):
     NAME: ClassVar[str] = "expand-convolutions"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.convolution",))
 
-    products: Literal["auto", "library", "kernels", "all"] = "all"
-    """What computes matrix products."""
+    runs: Literal["xla", "launches"] = "launches"
+    """What runs the program."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a convolution that would be left to a library."""
         is_whole = all(0 not in shape_of(value) for value in (*op.operands, *op.results))
-        if self.products != "all" or not is_whole or integer(op, "batch_group_count") > 1:
+        if self.runs != "launches" or not is_whole or integer(op, "batch_group_count") > 1:
             return
         if fallback_reason(op) is not None:
             replace_op(op, [_product(op)])

@@ -118,6 +118,8 @@ def test_more_precision_is_kept() -> None:
     assert [kernel.emitter for kernel in program.kernels] == ["loop"]
 
 
-def test_libraries_keep_their_convolutions() -> None:
+@pytest.mark.parametrize("products", ["auto", "all"])
+def test_libraries_keep_their_convolutions(products: Any) -> None:
     function, arguments, _ = CASES["windows"]
-    assert "stablehlo.convolution" in xgpu.compile(lambda x, w: function(x, w) + 1, *arguments).ir("prepared")
+    program = xgpu.compile(lambda x, w: function(x, w) + 1, *arguments, options=xgpu.Options(products=products))
+    assert "stablehlo.convolution" in program.ir("prepared")

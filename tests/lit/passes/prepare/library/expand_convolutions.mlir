@@ -1,5 +1,5 @@
 // RUN: xgpu-opt %s -p expand-convolutions --split-input-file | FileCheck %s
-// RUN: xgpu-opt %s -p 'expand-convolutions{products=kernels}' --split-input-file | FileCheck %s --check-prefix=LIBRARY
+// RUN: xgpu-opt %s -p 'expand-convolutions{runs=xla}' --split-input-file | FileCheck %s --check-prefix=LIBRARY
 
 // All elements of each window side by side, times the kernel as a matrix.
 
