@@ -129,6 +129,8 @@ void harness_fill(void *memory, unsigned char byte, size_t bytes, void *stream) 
 
 static void to_device(void *to, const void *from, size_t bytes) {
   if (bytes > 0) must("cuMemcpyHtoD", cuda.cuMemcpyHtoD((uintptr_t)to, from, bytes));
+  /* The copy may still be on its way, and other streams do not wait for the default one. */
+  harness_wait(NULL);
 }
 
 static void from_device(void *to, const void *from, size_t bytes) {
