@@ -13,7 +13,7 @@ from xgpu.errors import InvalidInput, did_you_mean
 from xgpu.passes import blocks, legalize, lower, nests, normalize, prepare
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.manager import MlirPass, Step, is_mlir_pass
-from xgpu.passes.prepare import constants, control, layouts, products, reductions
+from xgpu.passes.prepare import constants, control, layouts, library, products, reductions
 
 ROOMS: tuple[ModuleType, ...] = (
     legalize,
@@ -22,6 +22,7 @@ ROOMS: tuple[ModuleType, ...] = (
     constants,
     control,
     layouts,
+    library,
     products,
     reductions,
     nests,

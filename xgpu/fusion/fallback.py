@@ -112,13 +112,17 @@ def _is_widened_for_tiles(op: ir.Operation) -> bool:
     return is_real and given.storage_bits < result.storage_bits and result.hlo in _TILE_TYPES
 
 
+def is_short(op: ir.Operation, most: int = _SHORT_SUM) -> bool:
+    """Whether a contraction has so few multiplications, in all and for each result, that a plain loop is as good."""
+    each = math.prod(interval.size for interval in accesses(op)[0].map.symbols)
+    return each <= most and math.prod(shape_of(op.results[0])) * each <= _FEW_PRODUCTS
+
+
 def _is_small(op: ir.Operation) -> bool:
-    """Whether a contraction has so few multiplications, in all and for each result, that kernels compute it."""
+    """Whether a contraction is so small that kernels compute it."""
     if op.name == RAGGED:
         return False
-    each = math.prod(interval.size for interval in accesses(op)[0].map.symbols)
-    most = _SHORT_SUM_OF_LIBRARIES if _is_fast_product(op) else _SHORT_SUM
-    return each <= most and math.prod(shape_of(op.results[0])) * each <= _FEW_PRODUCTS
+    return is_short(op, _SHORT_SUM_OF_LIBRARIES if _is_fast_product(op) else _SHORT_SUM)
 
 
 def _is_fast_product(op: ir.Operation) -> bool:

@@ -111,3 +111,47 @@ def inline_block(block: ir.Block, arguments: Sequence[Value]) -> list[Value]:
                     inner.operands[position] = values[operand]
         values.update(zip(operation.results, copy.results, strict=True))
     raise AssertionError("a verified region ends with stablehlo.return")
+
+
+def compared(left: Value, right: Value, direction: str) -> Value:
+    """Return where ``left`` is to ``right`` as ``direction`` says."""
+    return hlo.compare(left, right, hlo.ComparisonDirectionAttr.get(direction))
+
+
+def gathered(array: Value, places: Value) -> Value:
+    """Return the elements of an array of rank 1 at positions."""
+    numbers = hlo.GatherDimensionNumbers.get(
+        offset_dims=[],
+        collapsed_slice_dims=[0],
+        operand_batching_dims=[],
+        start_indices_batching_dims=[],
+        start_index_map=[0],
+        index_vector_dim=len(shape_of(places)),
+    )
+    return hlo.gather(array, reshape(places, [*shape_of(places), 1]), numbers, ir.DenseI64ArrayAttr.get([1]))
+
+
+def reduced(value: Value, start: Value, dimensions: Sequence[int], combine: Callable[[Value, Value], Value]) -> Value:
+    """Return ``value`` combined along dimensions by a function of two scalars, beginning with the scalar ``start``."""
+    rest = [size for each, size in enumerate(shape_of(value)) if each not in dimensions]
+    attributes: dict[str, ir.Attribute] = {"dimensions": ir.DenseI64ArrayAttr.get(list(dimensions))}
+    result = tensor(rest, element_of(value))
+    op = ir.Operation.create("stablehlo.reduce", [result], [value, start], attributes, regions=1)
+    fill_region(op, [start.type, start.type], lambda pair: [combine(*pair)])
+    return op.results[0]
+
+
+def repeated(
+    trips: int, starts: Sequence[Value], step: Callable[[Value, Sequence[Value]], Sequence[Value]]
+) -> Sequence[Value]:
+    """Return values after ``trips`` iterations of a loop; ``step`` is given the number of each, an i32, and them."""
+    counter = tensor([], "i32")
+    types = [counter, *(start.type for start in starts)]
+    op = ir.Operation.create("stablehlo.while", types, [splat(0, counter), *starts], regions=2)
+    condition, body = (region.blocks.append(*types) for region in op.regions)
+    with ir.InsertionPoint(condition):
+        hlo.return_([compared(condition.arguments[0], splat(trips, counter), "LT")])
+    with ir.InsertionPoint(body):
+        number, *values = body.arguments
+        hlo.return_([hlo.add(number, splat(1, counter)), *step(number, values)])
+    return list(op.results)[1:]

@@ -43,7 +43,11 @@ NORMALIZE: Pipeline = (
 
 PREPARE: Pipeline = (
     ("func.func(trivial-dce)", "first: a product that nothing uses would have what it reads stored"),
+    ("expand-sorts{{runs={control_flow}}}", "before all that looks at loops, some of which it makes"),
+    ("expand-transforms{{runs={control_flow}}}", "before all that looks at products, which it makes"),
+    ("expand-convolutions{{runs={control_flow}}}", "before all that looks at products, which it makes"),
     ("expand-small-solves", "before branches are weighed, and before all that asks what kernels compute"),
+    ("expand-solves{{runs={control_flow}}}", "after small ones, which need no loop; before all that looks at loops"),
     (
         "select-branches{{target={target}}}",
         "before constants are given to each branch, and before all that looks at blocks",
@@ -89,6 +93,10 @@ PREPARE: Pipeline = (
     ("choose-convolution-layouts{{target={target}}}", "adds transposes, which are moved to where they cost least"),
     ("squeeze-windows", "before transposes are moved, through windows, but not through reshapes"),
     ("move-transposes", "after layouts, which libraries read at no cost; before all that asks what is contiguous"),
+    (
+        "turn-product-operands{{target={target} products={products}}}",
+        "after transposes are moved, which are a part of products there; before products are padded and marked",
+    ),
     (
         "pad-products{{target={target} pad={pad_products}}}",
         "after layouts, which say what is contiguous; before marks, which ask for aligned rows",

@@ -38,11 +38,6 @@ def matrices_of(elements: Matrix) -> Value:
     return stacked([stacked(row, rank) for row in elements], rank)
 
 
-def compared(left: Value, right: Value, direction: str) -> Value:
-    """Return where ``left`` is to ``right`` as ``direction`` says."""
-    return hlo.compare(left, right, hlo.ComparisonDirectionAttr.get(direction))
-
-
 def swapped(elements: list[Value], k: int, others: Sequence[int], place: Sequence[Value]) -> list[Value]:
     """Return ``elements`` with that of ``k`` exchanged for the one of ``others`` whose ``place`` is true, if any is."""
     result = list(elements)

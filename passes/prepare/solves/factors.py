@@ -1,9 +1,8 @@
 """The factors of a small matrix: LU with partial pivoting and Cholesky's, as LAPACK defines them."""
 
-from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of, splat, splat_like, tensor
+from xgpu.hlo.stablehlo_builder import Value, compared, hlo, reshape, shape_of, splat, splat_like, tensor
 from xgpu.passes.prepare.solves.elements import (
     Matrix,
-    compared,
     elements_of,
     matrices_of,
     part_of,

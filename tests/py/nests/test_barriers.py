@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import xgpu
+from tests.py.effort import by_level, drawn
 from xgpu.errors import KernelFault
 from xgpu.loop_language.build import build
 from xgpu.loop_language.parser import parse
@@ -13,23 +14,38 @@ from xgpu.passes.framework.registry import parse_pipeline
 from xgpu.passes.framework.remarks import Remark
 
 from .drawn import draw, interpret
-from .loop_references import FOLDER, inputs_of
+from .loop_references import FOLDER, REFERENCES, inputs_of
 from .te import compiled
 
 _BARRIER = '"xgpu.barrier"'
 
 
-@pytest.mark.parametrize(
-    ("name", "barriers"),
-    [("histogram", 2), ("prefix_sum", 10), ("smith_waterman", 2), ("stencil", 1), ("transpose", 1)],
-)
+BARRIERS = {
+    "bitonic_sort": 37,
+    "histogram": 2,
+    "layer_norm": 18,
+    "prefix_sum": 10,
+    "smith_waterman": 2,
+    "softmax": 16,
+    "stencil": 1,
+    "transpose": 1,
+}
+"""How many there are in the examples that have some."""
+
+
+@pytest.mark.parametrize("name", sorted(REFERENCES.keys() - BARRIERS.keys()))
+def test_others_have_none(name: str) -> None:
+    assert _BARRIER not in xgpu.compile(FOLDER / f"{name}.te").ir("mapped")
+
+
+@pytest.mark.parametrize(("name", "barriers"), BARRIERS.items())
 def test_each_is_needed(name: str, barriers: int) -> None:
     program = xgpu.compile(FOLDER / f"{name}.te")
     inputs = inputs_of(name, program)
     lines = program.ir("mapped").splitlines()
     places = [number for number, line in enumerate(lines) if _BARRIER in line]
     assert len(places) == barriers
-    for place in places:
+    for place in drawn(places, by_level(2, 10, len(places))):
         mutated = xgpu.compile("\n".join([*lines[:place], *lines[place + 1 :]]))
         with pytest.raises(KernelFault, match="no barrier between"):
             mutated.run(*inputs, sanitize=True)

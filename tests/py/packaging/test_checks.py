@@ -34,6 +34,7 @@ PROVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "scalar": (lambda x: x * 2, ("f32[]",)),
 }
 
+NEVER_OR_TWICE = ("output 0: some elements are written never, or more than once",)
 SHARED = "shared memory is written, and barriers are no part of maps"
 
 
@@ -64,6 +65,42 @@ def test_barriers_are_left(function: Callable[..., Any], spec: str) -> None:
     for proof in proofs(function, spec):
         assert (proof.bounds, proof.written) == ((), ())
         assert proof.races in ((), (SHARED,))
+
+
+def test_kernels_that_share_a_launch() -> None:
+    """Each has the blocks of some numbers: what it writes is not under a condition that nothing is known of."""
+    (proof,) = proofs(lambda x, y: (x[:50].sum(1), y.sum(1)), "f32[300,40]", "f32[70,200]")
+    assert proof == Proof("lambda_fusion_0", (), (), (SHARED,))
+
+
+@pytest.mark.parametrize(
+    ("predicate", "number", "reasons"),
+    [
+        ("ult", 5, ()),
+        ("slt", 5, ()),
+        # Of the other blocks one more is left out, and another one is there twice.
+        ("ult", 4, NEVER_OR_TWICE),
+        ("ult", 6, NEVER_OR_TWICE),
+        # All blocks, and none, are on one side: nothing is said of the other.
+        ("ult", 8, ("output 0: some writes are under conditions",)),
+        ("ugt", 5, ("output 0: some writes are under conditions",)),
+    ],
+)
+def test_a_write_by_some_blocks(predicate: str, number: int, reasons: tuple[str, ...]) -> None:
+    """Blocks before a number write their rows, the others each the row of the next one, the last one that of 5."""
+    inserted = "%inserted = tensor.insert %element into %carried[%i, %j] : tensor<8x100xf32>"
+    place = "(d0) -> ((d0 - 4) mod 3 + 5), d0 in [0, 7]"
+    guarded = f"""%number = arith.constant {number} : index
+        %c = arith.cmpi {predicate}, %i, %number : index
+        %other = "xgpu.apply_indexing"(%i) {{map = #xgpu.map<{place}>}} : (index) -> index
+        %inserted = scf.if %c -> (tensor<8x100xf32>) {{
+          {inserted.replace("%inserted", "%new")}
+          scf.yield %new : tensor<8x100xf32>
+        }} else {{
+          {inserted.replace("%inserted", "%new").replace("%i,", "%other,")}
+          scf.yield %new : tensor<8x100xf32>
+        }}"""
+    assert changed(inserted, guarded).written == reasons
 
 
 def test_an_update_in_place_is_not_proved() -> None:
@@ -105,9 +142,6 @@ def changed(old: str, new: str) -> Proof:
 
 def test_a_kernel_that_is_right() -> None:
     assert proof_of(KERNEL) == Proof("kernel", (), (), ())
-
-
-NEVER_OR_TWICE = ("output 0: some elements are written never, or more than once",)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ from xgpu.structure import defining_op, nested
 
 _ANY_INDEX = Interval(-(1 << 62), 1 << 62)
 _AXES = ("x", "y", "z")
+_LESS, _LESS_UNSIGNED = 2, 6
+"""Predicates of ``arith.cmpi``: ``slt`` and ``ult``."""
 _PASSING = frozenset(("xgpu.sync_threads",))
 """Operations whose results are their operands, one by one."""
 _PLAIN = ("arith.", "math.", "complex.", "gpu.", "ub.")
@@ -229,6 +231,8 @@ class _Walk:
     def _conditions_of(self, condition: ir.Value) -> tuple[list[Constraint] | None, list[Constraint] | None]:
         """Return what holds exactly where a condition does, and where it does not; None for what is not known."""
         test = defining_op(condition)
+        if test is not None and test.name == "arith.cmpi" and isinstance(test.operands[0].type, ir.IndexType):
+            return self._compared(test)
         if test is None or test.name != "xgpu.in_domain":
             return None, None
         map_, given = attributes.map_of(test.attributes["map"]), [self._index(each) for each in test.operands]
@@ -237,6 +241,18 @@ class _Walk:
         self._claim(test, given, (*map_.dims, *map_.symbols))
         tested = [(expr.substitute(dims, symbols), interval) for expr, interval in map_.constraints]
         return tested, self._opposite(*tested[0]) if len(tested) == 1 else None
+
+    def _compared(self, test: ir.Operation) -> tuple[list[Constraint] | None, list[Constraint] | None]:
+        """Return what holds where an index is less than another, as number of blocks are that share a launch."""
+        left, right = (self._index(each) for each in test.operands)
+        first, second, difference = self._point([left, right, left - right]).map.result_ranges()
+        predicate = ir.IntegerAttr(test.attributes["predicate"]).value
+        is_less = predicate == _LESS or (predicate == _LESS_UNSIGNED and min(first.lower, second.lower) >= 0)
+        if not is_less or not difference.lower < 0 <= difference.upper:
+            return None, None
+        sides = Interval(difference.lower, -1), Interval(0, difference.upper)
+        below, above = ([(left - right, side)] for side in sides)
+        return below, above
 
     def _opposite(self, expr: AffineExpr, interval: Interval) -> list[Constraint] | None:
         """Return where an expression is outside an interval, if that is on one side of it."""

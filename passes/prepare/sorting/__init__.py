@@ -1,0 +1,1 @@
+"""Sorts as operations that kernels compute."""

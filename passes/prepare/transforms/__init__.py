@@ -1,0 +1,1 @@
+"""Fourier transforms as operations that kernels compute."""
