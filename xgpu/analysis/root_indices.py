@@ -41,7 +41,7 @@ def overwritten_where_read(
     """
     if not any(value is not None for value in overwritten):
         return set()
-    reads = [_own_and_moved(part, stored) for part in parts]
+    reads = [own_and_moved(part, stored) for part in parts]
     readers = Counter(value for own, moved in reads for value in own | moved)
     part_of = [number for number, part in enumerate(parts) for _ in part]
     return {
@@ -51,7 +51,7 @@ def overwritten_where_read(
     }
 
 
-def _own_and_moved(roots: Sequence[ir.Value], stored: Stored) -> tuple[set[ir.Value], set[ir.Value]]:
+def own_and_moved(roots: Sequence[ir.Value], stored: Stored) -> tuple[set[ir.Value], set[ir.Value]]:
     """Return what ``roots`` are computed from at their own indices, and what at others; some may be in both.
 
     What is computed at the roots' indices may be computed at others too, where something moves it: then all that it
