@@ -11,6 +11,7 @@ from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import RECURRENCE
+from xgpu.fusion.loops.carried_slices import with_carried_slices
 from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.elements import SCATTER
 from xgpu.fusion.loops.products import with_sums
@@ -35,6 +36,8 @@ class MarkRecurrences(OperationRewrite):
     Results that do not change are replaced by their values, and counters by their last ones. Small contractions in the
     body become sums, which a recurrence's threads share. Where numbers depend on all of their row and rows are short,
     as those of quaternions or small matrices are, there is a state for each of the numbers, and sums are written out.
+    Where an array is written slice by slice, and slices are read that iterations just before have written, these slices
+    are states, and the array is stacked up.
     Needs: all other rewrites, as it looks at what the body is.
 
     ```mlir
@@ -70,7 +73,7 @@ def _mark(loop: ir.Operation, target: Device) -> None:
         else:
             replace_op(loop, list(copy.results))
     if recurrence is None:
-        recurrence = _split(loop, target)
+        recurrence = _carried(loop, target) or _split(loop, target)
     if recurrence is not None:
         recurrence.loop.attributes[RECURRENCE] = ir.UnitAttr.get()
         _forward_results(recurrence)
@@ -89,6 +92,19 @@ def _split(loop: ir.Operation, target: Device) -> Recurrence | None:
             return recurrence
         split.erase()
     return None
+
+
+def _carried(loop: ir.Operation, target: Device) -> Recurrence | None:
+    """Replace a loop by one whose states are slices of arrays that it writes, and return what that is as one kernel."""
+    carried = with_carried_slices(loop)
+    if carried is None:
+        return None
+    recurrence = _recurrence_of(carried.loop, target)
+    if recurrence is None:
+        carried.erase()
+    else:
+        replace_op(loop, list(carried.results))
+    return recurrence
 
 
 def _is_faster(loop: ir.Operation, recurrence: Recurrence, target: Device) -> bool:
