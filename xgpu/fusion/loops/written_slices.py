@@ -18,6 +18,7 @@ from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.structure import body_of, is_constant, is_result_of, producer, terminator_of, users_of
 
 _JOINING = ("stablehlo.concatenate", "stablehlo.reshape", "stablehlo.broadcast_in_dim")
+_GATHER = "stablehlo.gather"
 _MOST_LAG = 4
 """Iterations back to which slices are read: a thread holds as many elements."""
 
@@ -125,7 +126,8 @@ def written_of(loop: Loop, number: int) -> Written | None:
 def _window_written(op: ir.Operation, loop: Loop) -> tuple[Window, str] | None:
     """Return the window that an update writes in each iteration, and the function that combines; None if not known."""
     if op.name == UPDATE_SLICE:
-        window = _window(list(op.operands)[2:], shape_of(op.operands[0]), shape_of(op.operands[1]), loop)
+        starts = [loop.numbers(start) for start in list(op.operands)[2:]]
+        window = _window(starts, shape_of(op.operands[0]), shape_of(op.operands[1]))
         return None if window is None else (window, "overwrite")
     if len(op.results) != 1 or not has_own_types(op) or scatter_maps(op).windows != 1:
         return None
@@ -149,13 +151,12 @@ def _window_written(op: ir.Operation, loop: Loop) -> tuple[Window, str] | None:
     return Window(tuple(places), tuple(sizes)), found.function
 
 
-def _window(starts: Sequence[ir.Value], whole: Shape, sizes: Shape, loop: Loop) -> Window | None:
+def _window(starts: Sequence[Numbers | None], whole: Shape, sizes: Shape) -> Window | None:
     """Return a window of so many elements, which begins at ``starts``, or where it still lies inside."""
-    numbers = [loop.numbers(start) for start in starts]
     places = [
-        np.clip(number, 0, size - own)
-        for number, size, own in zip(numbers, whole, sizes, strict=True)
-        if number is not None
+        np.clip(start, 0, size - own)
+        for start, size, own in zip(starts, whole, sizes, strict=True)
+        if start is not None
     ]
     return Window(tuple(places), tuple(sizes)) if len(places) == len(sizes) else None
 
@@ -173,14 +174,31 @@ def _lags(
                 if list(user.operands).count(value) > 1:
                     return None
                 continue
-            if user.name != DYNAMIC_SLICE or user.operands[0] != value or user.parent != loop.op:
-                return None
-            read = _window(list(user.operands)[1:], shape_of(value), shape_of(user.results[0]), loop)
+            read = _window_read(user, value, loop)
             lag = None if read is None else _lag(read, window, cut, is_after)
             if read is None or lag is None:
                 return None
             found[user] = (lag if lag >= 0 else None, read.places[cut])
     return found
+
+
+def _window_read(op: ir.Operation, array: ir.Value, loop: Loop) -> Window | None:
+    """Return the window of ``array`` that an operation of the loop's body reads; None if it reads in other ways."""
+    if op.parent != loop.op or op.operands[0] != array:
+        return None
+    whole, sizes = shape_of(array), shape_of(op.results[0])
+    if op.name == DYNAMIC_SLICE:
+        return _window([loop.numbers(start) for start in list(op.operands)[1:]], whole, sizes)
+    if op.name != _GATHER:
+        return None
+    # A gather of one window, as vmap makes of a slice.
+    numbers = ir.stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
+    components = loop.vector(op.operands[1])
+    if components is None or list(numbers.offset_dims) != list(range(len(whole))):
+        return None
+    along = dict(zip(numbers.start_index_map, components, strict=True))
+    zero = np.zeros(loop.trips, np.int64)
+    return _window([along.get(i, zero) for i in range(len(whole))], whole, sizes)
 
 
 def _lag(read: Window, window: Window, cut: int, is_after: bool) -> int | None:
