@@ -16,6 +16,7 @@ from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.elements import SCATTER
 from xgpu.fusion.loops.products import with_sums
 from xgpu.fusion.loops.recurrences import Recurrence
+from xgpu.fusion.loops.separate_slices import with_separate_slices
 from xgpu.fusion.loops.split_states import LONGEST, with_split_states
 from xgpu.fusion.loops.steps import step_of
 from xgpu.hlo.stablehlo_builder import splat
@@ -36,9 +37,8 @@ class MarkRecurrences(OperationRewrite):
     Results that do not change are replaced by their values, and counters by their last ones. Small contractions in the
     body become sums, which a recurrence's threads share. Where numbers depend on all of their row and rows are short,
     as those of quaternions or small matrices are, there is a state for each of the numbers, and sums are written out.
-    Where an array is written slice by slice, and slices are read that iterations just before have written, these slices
-    are states, and the array is stacked up.
-    Needs: all other rewrites, as it looks at what the body is.
+    Slices of slices are read from the whole array. Where an array is written slice by slice, and slices are read that
+    iterations just before have written, these slices are states, and the array is stacked up. Needs: all other rewrites, as it looks at what the body is.
 
     ```mlir
     %result:2 = stablehlo.while(%i = %zero, %state = %x) : tensor<i32>, tensor<64xf32>
@@ -66,12 +66,13 @@ class MarkRecurrences(OperationRewrite):
 
 def _mark(loop: ir.Operation, target: Device) -> None:
     recurrence = _recurrence_of(loop, target)
-    if recurrence is None and (copy := with_sums(loop)) is not None:
-        recurrence = _recurrence_of(copy, target)
-        if recurrence is None:
-            copy.erase()
-        else:
-            replace_op(loop, list(copy.results))
+    for rewritten in (with_sums, with_separate_slices):
+        if recurrence is None and (copy := rewritten(loop)) is not None:
+            recurrence = _recurrence_of(copy, target)
+            if recurrence is None:
+                copy.erase()
+            else:
+                replace_op(loop, list(copy.results))
     if recurrence is None:
         recurrence = _carried(loop, target) or _split(loop, target)
     if recurrence is not None:
