@@ -38,7 +38,8 @@ class MarkRecurrences(OperationRewrite):
     body become sums, which a recurrence's threads share. Where numbers depend on all of their row and rows are short,
     as those of quaternions or small matrices are, there is a state for each of the numbers, and sums are written out.
     Slices of slices are read from the whole array. Where an array is written slice by slice, and slices are read that
-    iterations just before have written, these slices are states, and the array is stacked up. Needs: all other rewrites, as it looks at what the body is.
+    iterations just before have written, these slices are states, and the array is stacked up. Needs: all other
+    rewrites, as it looks at what the body is.
 
     ```mlir
     %result:2 = stablehlo.while(%i = %zero, %state = %x) : tensor<i32>, tensor<64xf32>

@@ -16,6 +16,8 @@ from xgpu.structure import attributes_of, body_of, count_ops, defining_op, is_co
 
 _FEWEST_TRIPS = 8
 """Iterations below which copies take less time than compiling a longer loop does."""
+_MOST_STEPS = 4
+"""Iterations that are one, but for one more where that leaves no rest."""
 _MOST_OPERATIONS = 512
 """Operations of a body that are compiled again, at most."""
 
@@ -58,9 +60,9 @@ class DoubleBufferLoops(OperationRewrite):
             return
         counters = counters_of(op)
         trips = trip_count(op, counters)
-        if trips is None or trips < _FEWEST_TRIPS or not has_copied_states(op):
-            return
         fewest = 2 + longest_move(op)
+        if trips is None or trips < _FEWEST_TRIPS or fewest > _MOST_STEPS or not has_copied_states(op):
+            return
         steps = next((number for number in (fewest, fewest + 1) if trips % number == 0), fewest)
         state = list(op.operands)
         for done in range(1, trips % steps + 1):
@@ -87,7 +89,8 @@ def _with_steps(
     with ir.InsertionPoint(condition):
         hlo.return_(inline_block(body_of(loop, 0), condition.arguments))
     with ir.InsertionPoint(body):
-        values, before = list(body.arguments), dict[ir.Value, ir.Value]()
+        values: list[ir.Value] = list(body.arguments)
+        before: dict[ir.Value, ir.Value] = {}
         for number in range(steps):
             values = inline_block(body_of(loop, 1), _behind_barrier(values, counters, before) if number else values)
         # What the last of them only hands on is returned as it was before the barrier: a kernel may write it in place.

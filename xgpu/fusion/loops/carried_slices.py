@@ -79,7 +79,7 @@ class _Writer:
 
     def results(self, new: ir.Operation) -> list[ir.Value]:
         """Return the results of the old loop, made of those of the new one."""
-        results = list(new.results)[: len(self.loop.op.results)]
+        results: list[ir.Value] = [new.results[i] for i in range(len(self.loop.op.results))]
         for each in self.written:
             array, stack = self.loop.op.operands[each.number], results[each.number]
             if stack.type != array.type:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from xgpu import ir
-from xgpu.analysis.combiners import combiners, has_own_types, is_binary
+from xgpu.analysis.combiners import Function, combiners, has_own_types, is_binary
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE
 from xgpu.fusion.fallback import DYNAMIC_SLICE
 from xgpu.fusion.loops.counters import Counter, Numbers, numbers_of
@@ -84,7 +84,7 @@ class Written:
     step: int
     offsets: tuple[int, ...]
     sizes: Shape
-    function: str
+    function: Function
     lags: Mapping[ir.Operation, int | None]
     starts: tuple[int, ...]
 
@@ -123,7 +123,7 @@ def written_of(loop: Loop, number: int) -> Written | None:
     return Written(number, op, cut, offsets[cut], step, offsets, window.sizes, function, reads, starts)
 
 
-def _window_written(op: ir.Operation, loop: Loop) -> tuple[Window, str] | None:
+def _window_written(op: ir.Operation, loop: Loop) -> tuple[Window, Function] | None:
     """Return the window that an update writes in each iteration, and the function that combines; None if not known."""
     if op.name == UPDATE_SLICE:
         starts = [loop.numbers(start) for start in list(op.operands)[2:]]
