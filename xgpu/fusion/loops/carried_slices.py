@@ -29,7 +29,9 @@ def with_carried_slices(op: ir.Operation) -> SplitLoop | None:
     if trips is None or trips < _FEWEST_TRIPS or clock is None:
         return None
     loop = Loop(op, counters, trips)
-    found = [written_of(loop, number) for number in range(len(op.operands)) if number not in counters]
+    # No attribute is a complex zero, which stacks would begin with.
+    arrays = [i for i, value in enumerate(op.operands) if not isinstance(element_of(value), ir.ComplexType)]
+    found = [written_of(loop, number) for number in arrays if number not in counters]
     written = [each for each in found if each is not None]
     if not written:
         return None

@@ -149,7 +149,14 @@ def outside(x: jax.Array, y: jax.Array) -> jax.Array:
     return lax.fori_loop(1, COLUMNS + 3, lambda j, y: y.at[:, j].set(0.5 * y[:, j - 1] + x[:, 0]), y)
 
 
-OTHERS = [other_rows, half_way_back, written_twice, two_beginnings, all_of_it, outside]
+def complex_numbers(x: jax.Array, y: jax.Array) -> jax.Array:
+    def step(j: Any, y: jax.Array) -> jax.Array:
+        return y.at[:, j].set(0.5j * y[:, j - 1] + x[:, j])
+
+    return jnp.abs(lax.fori_loop(1, COLUMNS, step, lax.complex(y, x)))
+
+
+OTHERS = [complex_numbers, other_rows, half_way_back, written_twice, two_beginnings, all_of_it, outside]
 
 
 def arguments(program: Callable[..., Any]) -> list[jax.Array]:
