@@ -11,10 +11,12 @@ from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import RECURRENCE
+from xgpu.fusion.loops.carried_slices import with_carried_slices
 from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.elements import SCATTER
 from xgpu.fusion.loops.products import with_sums
 from xgpu.fusion.loops.recurrences import Recurrence
+from xgpu.fusion.loops.separate_slices import with_separate_slices
 from xgpu.fusion.loops.split_states import LONGEST, with_split_states
 from xgpu.fusion.loops.steps import step_of
 from xgpu.hlo.stablehlo_builder import splat
@@ -35,7 +37,9 @@ class MarkRecurrences(OperationRewrite):
     Results that do not change are replaced by their values, and counters by their last ones. Small contractions in the
     body become sums, which a recurrence's threads share. Where numbers depend on all of their row and rows are short,
     as those of quaternions or small matrices are, there is a state for each of the numbers, and sums are written out.
-    Needs: all other rewrites, as it looks at what the body is.
+    Slices of slices are read from the whole array. Where an array is written slice by slice, and slices are read that
+    iterations just before have written, these slices are states, and the array is stacked up. Needs: all other
+    rewrites, as it looks at what the body is.
 
     ```mlir
     %result:2 = stablehlo.while(%i = %zero, %state = %x) : tensor<i32>, tensor<64xf32>
@@ -63,14 +67,15 @@ class MarkRecurrences(OperationRewrite):
 
 def _mark(loop: ir.Operation, target: Device) -> None:
     recurrence = _recurrence_of(loop, target)
-    if recurrence is None and (copy := with_sums(loop)) is not None:
-        recurrence = _recurrence_of(copy, target)
-        if recurrence is None:
-            copy.erase()
-        else:
-            replace_op(loop, list(copy.results))
+    for rewritten in (with_sums, with_separate_slices):
+        if recurrence is None and (copy := rewritten(loop)) is not None:
+            recurrence = _recurrence_of(copy, target)
+            if recurrence is None:
+                copy.erase()
+            else:
+                replace_op(loop, list(copy.results))
     if recurrence is None:
-        recurrence = _split(loop, target)
+        recurrence = _carried(loop, target) or _split(loop, target)
     if recurrence is not None:
         recurrence.loop.attributes[RECURRENCE] = ir.UnitAttr.get()
         _forward_results(recurrence)
@@ -89,6 +94,19 @@ def _split(loop: ir.Operation, target: Device) -> Recurrence | None:
             return recurrence
         split.erase()
     return None
+
+
+def _carried(loop: ir.Operation, target: Device) -> Recurrence | None:
+    """Replace a loop by one whose states are slices of arrays that it writes, and return what that is as one kernel."""
+    carried = with_carried_slices(loop)
+    if carried is None:
+        return None
+    recurrence = _recurrence_of(carried.loop, target)
+    if recurrence is None:
+        carried.erase()
+    else:
+        replace_op(loop, list(carried.results))
+    return recurrence
 
 
 def _is_faster(loop: ir.Operation, recurrence: Recurrence, target: Device) -> bool:

@@ -53,7 +53,7 @@ def overwritten_where_read(
     """
     if not any(value is not None for value in overwritten):
         return set()
-    reads = [_own_and_moved(part, stored) for part in parts]
+    reads = [own_and_moved(part, stored) for part in parts]
     readers = Counter(value for own, moved in reads for value in own | moved)
     part_of = [number for number, part in enumerate(parts) for _ in part.roots]
     return {
@@ -63,7 +63,7 @@ def overwritten_where_read(
     }
 
 
-def _own_and_moved(walk: Walk, stored: Stored) -> tuple[set[ir.Value], set[ir.Value]]:
+def own_and_moved(walk: Walk, stored: Stored) -> tuple[set[ir.Value], set[ir.Value]]:
     """Return what is computed from at the indices of the roots and of what is walked, and what at others.
 
     Some may be in both: what is computed at those indices may be computed at others too, where something moves it; then

@@ -130,6 +130,10 @@ PREPARE: Pipeline = (
     ("func.func(trivial-dce)", "a loop that becomes one kernel is looked at, and copied, as a whole"),
     ("mark-recurrences{{target={target}}}", "after all that rewrites: it looks at what bodies of loops have become"),
     (
+        "double-buffer-loops{{runs={control_flow}}}",
+        "after loops that are one kernel are marked; the last that changes what a body is, which it repeats",
+    ),
+    (
         "count-loops{{runs={control_flow}}}",
         "after loops that are one kernel are marked, which ask for conditions as the program has them",
     ),

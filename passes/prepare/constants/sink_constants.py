@@ -1,16 +1,21 @@
 """The pass `sink-constants`."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.constants.evaluator import is_known
 from xgpu.analysis.control_flow import CONTROL_FLOW
+from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import OperationRewrite
-from xgpu.structure import behind, blocks_of, is_argument, is_result_of, producer
+from xgpu.structure import behind, blocks_of, copy_operation, in_order, is_argument, is_result_of, producer
 
 _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 _MADE_ANYWHERE = ("stablehlo.constant", "stablehlo.iota")
+_FEW = 16
+"""Numbers, and operations that compute them, that are computed again in each block."""
 
 
 @dataclass(frozen=True)
@@ -18,9 +23,10 @@ class SinkConstants(OperationRewrite):
     """Copies constants, and arrays of one constant, into the blocks of control flow that use them.
 
     A loop that adds one to an array of a million numbers would otherwise read a million ones from memory in each
-    iteration, and XLA would fill that array again in each. What a loop is given as a part of its state, and hands on
-    unchanged, is such a constant too. Conditions of loops get copies as well: a captured value is an operand of XLA's.
-    Needs: nothing.
+    iteration, and XLA would fill that array again in each. A few numbers that are computed of constants, as those that
+    say where a slice is updated, are copied with what computes them. What a loop is given as a part of its state, and
+    hands on unchanged, is such a constant too. Conditions of loops get copies as well: a captured value is an operand
+    of XLA's. Needs: nothing.
 
     ```mlir
     %ones = stablehlo.broadcast_in_dim %one, dims = [] : (tensor<f32>) -> tensor<8xf32>
@@ -85,20 +91,41 @@ def _copy_into(block: ir.Block) -> None:
 
 
 def _is_constant(value: ir.Value) -> bool:
-    """Whether ``value`` is made of constants without reading memory."""
-    return is_result_of(behind(value, *_SPREAD), *_MADE_ANYWHERE)
+    """Whether ``value`` is made of constants without reading memory, or is a few numbers computed of constants."""
+    return is_result_of(behind(value, *_SPREAD), *_MADE_ANYWHERE) or _few_numbers(value) is not None
+
+
+def _few_numbers(value: ir.Value) -> list[ir.Operation] | None:
+    """Return the operations that compute a few numbers of constants alone, in any order; None if others do.
+
+    Such are the places of slices that are updated, which the gradients of updates put together of single numbers.
+    """
+    found: dict[ir.Operation, None] = {}
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if is_argument(each) or math.prod(shape_of(each)) > _FEW or len(found) > _FEW:
+            return None
+        op = producer(each)
+        if op.block != producer(value).block or not is_known(op):
+            return None
+        if op not in found:
+            found[op] = None
+            pending += op.operands
+    return list(found)
 
 
 def _copied(value: ir.Value) -> ir.Value:
     """Copy what makes a constant to the insertion point."""
+    copies: dict[ir.Value, ir.Value] = {}
+    for op in in_order(_few_numbers(value) or _spread(value)):
+        copy_operation(op, copies)
+    return copies[value]
+
+
+def _spread(value: ir.Value) -> list[ir.Operation]:
+    """Return the operations that spread one constant or numbers."""
     chain = [producer(value)]
     while chain[-1].name in _SPREAD:
         chain.append(producer(chain[-1].operands[0]))
-    made: ir.Value | None = None
-    for op in reversed(chain):
-        copy = op.clone()
-        if made is not None:
-            copy.operands[0] = made
-        made = copy.results[0]
-    assert made is not None
-    return made
+    return chain

@@ -9,7 +9,7 @@ from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts
 from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place, updated_operands
 from xgpu.device import Device
-from xgpu.fusion.fallback import fallback_reason
+from xgpu.fusion.fallback import BARRIER, fallback_reason
 from xgpu.fusion.grouping.families import Families, Kind
 
 
@@ -50,10 +50,13 @@ class BlockFacts:
     def kept(self) -> Counter[ir.Value]:
         """For each array in memory at the end, or updated in place, how many operations update it.
 
-        An array and its bitcasts count as one.
+        An array and its bitcasts count as one; what a barrier hands on is the same memory under another name.
         """
         kept = Counter(dict.fromkeys(map(behind_bitcasts, self.results), 0))
         for op in reversed(self.operations):
+            if op.name == BARRIER:
+                pairs = zip(op.operands, op.results, strict=True)
+                kept.update({behind_bitcasts(operand): 0 for operand, result in pairs if result in kept})
             if (op.name != UPDATE_SLICE or op.results[0] in kept) and can_update_in_place(op):
                 kept.update(map(behind_bitcasts, updated_operands(op)))
         return kept

@@ -62,7 +62,7 @@ def with_split_states(loop: ir.Operation, longest: int) -> SplitLoop | None:
             results = list(new.joined())
         except NotSplit:
             pass
-    split = SplitLoop(new.loop, tuple(results), _between(before, loop))
+    split = SplitLoop(new.loop, tuple(results), between(before, loop))
     before.erase()
     if results:
         return split
@@ -126,7 +126,7 @@ def indices_of(shape: Shape, longest: int, whole: Sequence[int] = ()) -> Iterato
     yield from itertools.product(*choices)
 
 
-def _between(first: ir.Operation, last: ir.Operation) -> tuple[ir.Operation, ...]:
+def between(first: ir.Operation, last: ir.Operation) -> tuple[ir.Operation, ...]:
     """Return the operations between two of a block."""
     operations = iter([view.operation for view in first.block.operations])
     after = itertools.islice(itertools.dropwhile(lambda op: op != first, operations), 1, None)

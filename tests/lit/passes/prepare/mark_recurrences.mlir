@@ -112,3 +112,53 @@ func.func @main(%x: tensor<64x2xf32>) -> tensor<64x2xf32> {
   }
   return %0#1 : tensor<64x2xf32>
 }
+
+// -----
+
+// An array is written slice by slice, and the slice before is read: that is the state, and what is written is stacked up.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<4x9xf32>, %arg1: tensor<4x9xf32>) -> tensor<4x9xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.constant dense<0> : tensor<i32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.broadcast_in_dim %[[B]], dims = [] : (tensor<f32>) -> tensor<4x8xf32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.slice %arg1 [0:4, 0:1] : (tensor<4x9xf32>) -> tensor<4x1xf32>
+// CHECK-NEXT:    %[[E:.*]]:3 = stablehlo.while(%iterArg = %[[A]], %iterArg_2 = %[[C]], %iterArg_3 = %[[D]]) : tensor<i32>, tensor<4x8xf32>, tensor<4x1xf32> attributes {xgpu.recurrence}
+// CHECK-NEXT:    cond {
+// CHECK-NEXT:      %[[F:.*]] = stablehlo.constant dense<8> : tensor<i32>
+// CHECK-NEXT:      %[[G:.*]] = stablehlo.compare LT, %iterArg, %[[F]] : (tensor<i32>, tensor<i32>) -> tensor<i1>
+// CHECK-NEXT:      stablehlo.return %[[G]] : tensor<i1>
+// CHECK-NEXT:    } do {
+// CHECK-NEXT:      %[[F]] = stablehlo.constant dense<1> : tensor<i32>
+// CHECK-NEXT:      %[[H:.*]] = stablehlo.constant dense<0> : tensor<i32>
+// CHECK-NEXT:      %[[G]] = stablehlo.add %iterArg, %[[F]] : tensor<i32>
+// CHECK-NEXT:      %[[I:.*]] = stablehlo.dynamic_slice %arg0, %[[H]], %[[G]], sizes = [4, 1] : (tensor<4x9xf32>, tensor<i32>, tensor<i32>) -> tensor<4x1xf32>
+// CHECK-NEXT:      %[[J:.*]] = stablehlo.add %[[I]], %iterArg_3 : tensor<4x1xf32>
+// CHECK-NEXT:      %[[K:.*]] = stablehlo.constant dense<0> : tensor<i32>
+// CHECK-NEXT:      %[[L:.*]] = stablehlo.add %iterArg, %[[K]] : tensor<i32>
+// CHECK-NEXT:      %[[M:.*]] = stablehlo.constant dense<0> : tensor<i32>
+// CHECK-NEXT:      %[[N:.*]] = stablehlo.dynamic_update_slice %iterArg_2, %[[J]], %[[M]], %[[L]] : (tensor<4x8xf32>, tensor<4x1xf32>, tensor<i32>, tensor<i32>) -> tensor<4x8xf32>
+// CHECK-NEXT:      stablehlo.return %[[G]], %[[N]], %[[J]] : tensor<i32>, tensor<4x8xf32>, tensor<4x1xf32>
+// CHECK-NEXT:    }
+// CHECK-NEXT:    %[[O:.*]] = stablehlo.constant dense<0> : tensor<i32>
+// CHECK-NEXT:    %[[P:.*]] = stablehlo.constant dense<1> : tensor<i32>
+// CHECK-NEXT:    %[[Q:.*]] = stablehlo.dynamic_update_slice %arg1, %[[E]]#1, %[[O]], %[[P]] : (tensor<4x9xf32>, tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<4x9xf32>
+// CHECK-NEXT:    return %[[Q]] : tensor<4x9xf32>
+func.func @main(%x: tensor<4x9xf32>, %start: tensor<4x9xf32>) -> tensor<4x9xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %zero, %y = %start) : tensor<i32>, tensor<4x9xf32>
+  cond {
+    %n = stablehlo.constant dense<8> : tensor<i32>
+    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %none = stablehlo.constant dense<0> : tensor<i32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    %new = stablehlo.dynamic_slice %x, %none, %j, sizes = [4, 1] : (tensor<4x9xf32>, tensor<i32>, tensor<i32>) -> tensor<4x1xf32>
+    %before = stablehlo.dynamic_slice %y, %none, %i, sizes = [4, 1] : (tensor<4x9xf32>, tensor<i32>, tensor<i32>) -> tensor<4x1xf32>
+    %sum = stablehlo.add %new, %before : tensor<4x1xf32>
+    %z = stablehlo.dynamic_update_slice %y, %sum, %none, %j : (tensor<4x9xf32>, tensor<4x1xf32>, tensor<i32>, tensor<i32>) -> tensor<4x9xf32>
+    stablehlo.return %j, %z : tensor<i32>, tensor<4x9xf32>
+  }
+  return %r#1 : tensor<4x9xf32>
+}

@@ -129,9 +129,6 @@ def test_iterations_come_together_where_much_is_read():
         (lambda x, w: lax.fori_loop(0, 9, lambda i, x: x + w @ jnp.ones(33), x), ["f32[33]", "f32[33,33]"]),
         (lambda x, n: lax.fori_loop(0, n, lambda i, x: jnp.sin(x), x), ["f32[33]", "s32"]),
         (lambda x: lax.while_loop(lambda x: x[0] < 9, lambda x: x * 2 + 1, x), ["f32[33]"]),
-        # Two thirds of the array keep what they were, and all of it what it was made of.
-        (lambda x: lax.fori_loop(0, 3, lambda i, x: lax.dynamic_update_slice(x, jnp.ones(1), (i,)), x), ["f32[33]"]),
-        (lambda x: lax.fori_loop(1, 9, lambda i, x: x.at[i].set(x[i - 1] * 2), x), ["f32[33]"]),
         # Only the first element that is written is the last one.
         (
             lambda x: lax.fori_loop(0, 33, lambda i, x: lax.dynamic_update_slice(x, jnp.ones(1) * i, (i // 2,)), x),

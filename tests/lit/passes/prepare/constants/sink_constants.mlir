@@ -63,3 +63,52 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   }
   return %0#1 : tensor<8xf32>
 }
+
+// -----
+
+// A few numbers that are computed of constants are constants too: here the place of the slice that the loop updates.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8x8xf32>, %arg1: tensor<4x4xf32>) -> tensor<8x8xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.constant dense<1> : tensor<i32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.constant dense<10> : tensor<i32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.constant dense<0> : tensor<i32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.reshape %[[A]] : (tensor<i32>) -> tensor<1xi32>
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.concatenate %[[D]], %[[D]], dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+// CHECK-NEXT:    %[[F:.*]]:3 = stablehlo.while(%iterArg = %[[C]], %iterArg_2 = %arg0, %iterArg_3 = %[[E]]) : tensor<i32>, tensor<8x8xf32>, tensor<2xi32>
+// CHECK-NEXT:    cond {
+// CHECK-NEXT:      %[[G:.*]] = stablehlo.constant dense<10> : tensor<i32>
+// CHECK-NEXT:      %[[H:.*]] = stablehlo.compare LT, %iterArg, %[[G]] : (tensor<i32>, tensor<i32>) -> tensor<i1>
+// CHECK-NEXT:      stablehlo.return %[[H]] : tensor<i1>
+// CHECK-NEXT:    } do {
+// CHECK-NEXT:      %[[G]] = stablehlo.constant dense<1> : tensor<i32>
+// CHECK-NEXT:      %[[I:.*]] = stablehlo.constant dense<1> : tensor<i32>
+// CHECK-NEXT:      %[[H]] = stablehlo.reshape %[[I]] : (tensor<i32>) -> tensor<1xi32>
+// CHECK-NEXT:      %[[J:.*]] = stablehlo.concatenate %[[H]], %[[H]], dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+// CHECK-NEXT:      %[[K:.*]] = stablehlo.add %iterArg, %[[G]] : tensor<i32>
+// CHECK-NEXT:      %[[L:.*]] = "stablehlo.scatter"(%iterArg_2, %[[J]], %arg1) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 1], scatter_dims_to_operand_dims = [0, 1]>, unique_indices = true}> ({
+// CHECK-NEXT:      ^bb0(%arg2: tensor<f32>, %arg3: tensor<f32>):
+// CHECK-NEXT:        stablehlo.return %arg3 : tensor<f32>
+// CHECK-NEXT:      }) : (tensor<8x8xf32>, tensor<2xi32>, tensor<4x4xf32>) -> tensor<8x8xf32>
+// CHECK-NEXT:      stablehlo.return %[[K]], %[[L]], %iterArg_3 : tensor<i32>, tensor<8x8xf32>, tensor<2xi32>
+// CHECK-NEXT:    }
+// CHECK-NEXT:    return %[[F]]#1 : tensor<8x8xf32>
+func.func @main(%x: tensor<8x8xf32>, %y: tensor<4x4xf32>) -> tensor<8x8xf32> {
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %n = stablehlo.constant dense<10> : tensor<i32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %row = stablehlo.reshape %one : (tensor<i32>) -> tensor<1xi32>
+  %place = stablehlo.concatenate %row, %row, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %0:3 = stablehlo.while(%i = %zero, %z = %x, %at = %place) : tensor<i32>, tensor<8x8xf32>, tensor<2xi32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %i, %one : tensor<i32>
+    %2 = "stablehlo.scatter"(%z, %at, %y) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 1], scatter_dims_to_operand_dims = [0, 1]>, unique_indices = true}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      stablehlo.return %b : tensor<f32>
+    }) : (tensor<8x8xf32>, tensor<2xi32>, tensor<4x4xf32>) -> tensor<8x8xf32>
+    stablehlo.return %1, %2, %at : tensor<i32>, tensor<8x8xf32>, tensor<2xi32>
+  }
+  return %0#1 : tensor<8x8xf32>
+}
