@@ -18,15 +18,17 @@ from xgpu.hlo.stablehlo_builder import (
     splat_like,
     tensor,
 )
-from xgpu.indexing.affine import dim
+from xgpu.indexing.access import identity_map, ranges
+from xgpu.indexing.affine import constant, dim
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.passes.prepare.chains.lifting import Lifted, RowCode
 from xgpu.passes.prepare.chains.rewriting import (
     described_product,
-    logits_of_weights,
     reduced,
     result_order,
-    softmax_of,
     transposed,
 )
+from xgpu.passes.prepare.chains.weights import factored, has_logits_of_weights, logits_of_weights, softmax_of
 from xgpu.structure import backward_slice, body_of, copy_operation, element_of, in_order, is_argument
 
 
@@ -49,6 +51,26 @@ class PartChain:
         shape = shape_of(self.attention.second.results[0])
         return [shape[number] for number in result_order(self.attention)]
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether what weights are multiplied by, and rows are divided by, can be written of parts."""
+        copies: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(self.chain).arguments}
+        places = self.attention.softmax.factors.places
+        is_lifted = self._lifted(copies).is_possible(places) and self._row_code(copies).is_possible
+        return is_lifted and has_logits_of_weights(self.attention)
+
+    def _lifted(self, copies: dict[ir.Value, ir.Value]) -> Lifted:
+        """What writes values of each weight, of the copies of a chain's arguments."""
+        shape = self.attention.shape
+        return Lifted(shape, identity_map(shape), copies)
+
+    def _row_code(self, copies: dict[ir.Value, ir.Value]) -> RowCode:
+        """What writes values of each row as often as a result has columns, in the order of the result."""
+        attention, shape = self.attention, tuple(self._sizes)
+        at = {number: dim(position) for position, number in enumerate(_row_order(attention))}
+        to_weights = tuple(at.get(number, constant(0)) for number in range(len(attention.shape)))
+        return RowCode(attention.softmax, Lifted(shape, IndexingMap(ranges(shape), (), to_weights), copies))
+
     def write(self) -> ir.Operation:
         """Write the chain; return it."""
         attention, inside = self.attention, body_of(self.chain)
@@ -64,14 +86,25 @@ class PartChain:
             for op in in_order(backward_slice([logits, attention.values], is_argument)):
                 copy_operation(op, copies)
             with attention.second.location:
-                hlo.return_(self._sums(logits_of_weights(attention, copies[logits]), copies[attention.values]))
+                hlo.return_(self._sums(copies))
         return chain
 
-    def _sums(self, logits: ir.Value, values: ir.Value) -> list[ir.Value]:
+    def _weights(self, copies: dict[ir.Value, ir.Value]) -> tuple[ir.Value, ...]:
+        """Write the weights of each part, and what there is of each row of it."""
+        attention = self.attention
+        logits = logits_of_weights(attention, copies[attention.softmax.logits])
+        parts = self._in_parts(logits, attention.key, -math.inf)
+        weights, *rows = softmax_of(parts, attention.key + 1)
+        lifted = self._lifted(copies)
+        weights = factored(
+            weights, attention.softmax.factors, lambda place: self._in_parts(lifted.at(place), attention.key, 1)
+        )
+        return convert(weights, element_of(attention.weights)), *rows
+
+    def _sums(self, copies: dict[ir.Value, ir.Value]) -> list[ir.Value]:
         """Write the softmax of each part, and what it weights; return that, and what there is of each row."""
         attention, second = self.attention, self.attention.second
-        parts = self._in_parts(logits, attention.key, -math.inf)
-        weights, *rows = softmax_of(attention, parts, attention.key + 1)
+        weights, *rows = self._weights(copies)
         numbers = ir.stablehlo.DotDimensionNumbers(second.attributes["dot_dimension_numbers"])
         keys = [
             each[0] for each in (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
@@ -79,7 +112,7 @@ class PartChain:
         batches = [list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)]
         if attention.weight:
             keys, batches = keys[::-1], batches[::-1]
-        operands = [weights, self._in_parts(values, keys[1], 0.0)]
+        operands = [weights, self._in_parts(copies[attention.values], keys[1], 0.0)]
         # The number of the part is a dimension before that of its keys.
         batch = [[key, *(each + (each > key) for each in own)] for key, own in zip(keys, batches, strict=True)]
         described = described_product(attention, (batch[0], batch[1]), (keys[0] + 1, keys[1] + 1))
@@ -102,22 +135,29 @@ class PartChain:
         return [*shape[:position], self.count, self.length, *shape[position + 1 :]]
 
 
-def combined(attention: Attention, parts: ir.Operation) -> ir.Value:
-    """Write what combines parts; return the second product of attention.
+    def combined(self, parts: ir.Operation) -> ir.Value:
+        """Write what combines parts; return the second product of attention.
 
-    Sums of two parts are added as if both were relative to the larger one of their largest logits. A part whose logits
-    are all -inf has no result, and does not count; so rows without any other logit are 0 / 0.
-    """
-    order = result_order(attention)
-    sums, *of_rows = parts.results
-    shape = shape_of(sums)
-    rows = list(range(len(shape) - 1))
-    largest, total = (broadcast(_of_result(attention, each), shape, rows) for each in of_rows)
-    is_low = _is_low(largest)
-    total, sums = (hlo.select(is_low, splat_like(0, each), each) for each in (total, hlo.multiply(sums, total)))
-    _, divisor, dividend = reduced([largest, total, sums], 0, [-math.inf, 0, 0], _together)
-    result = convert(hlo.divide(dividend, divisor), element_of(attention.second.results[0]))
-    return transposed(result, [order.index(number) for number in range(len(order))])
+        Sums of two parts are added as if both were relative to the larger one of their largest logits. A part whose
+        logits are all -inf has no result, and does not count; so rows without any other logit are 0 / 0. What rows are
+        relative to and divided by instead, as with a sink, is computed of all parts together.
+        """
+        attention = self.attention
+        sums, *of_rows = parts.results
+        shape = shape_of(sums)
+        rows = list(range(len(shape) - 1))
+        largest, total = (broadcast(_of_result(attention, each), shape, rows) for each in of_rows)
+        is_low = _is_low(largest)
+        total, sums = (hlo.select(is_low, splat_like(0, each), each) for each in (total, hlo.multiply(sums, total)))
+        largest, divisor, dividend = reduced([largest, total, sums], 0, [-math.inf, 0, 0], _together)
+        if not attention.softmax.is_plain:
+            operands = zip(body_of(self.chain).arguments, self.chain.operands, strict=True)
+            code = self._row_code(dict(operands))
+            scale = hlo.exponential(hlo.subtract(largest, code.reference(largest)))
+            divisor, dividend = code.divisor(hlo.multiply(divisor, scale)), hlo.multiply(dividend, scale)
+        result = convert(hlo.divide(dividend, divisor), element_of(attention.second.results[0]))
+        order = result_order(attention)
+        return transposed(result, [order.index(number) for number in range(len(order))])
 
 
 def _together(parts: Sequence[ir.Value]) -> list[ir.Value]:
@@ -139,6 +179,10 @@ def _is_low(largest: ir.Value) -> ir.Value:
 
 def _of_result(attention: Attention, value: ir.Value) -> ir.Value:
     """Return what there is of each part and row in the order of the second product: parts come first."""
+    return transposed(value, [attention.key, *_row_order(attention)])
+
+
+def _row_order(attention: Attention) -> list[int]:
+    """Return the dimensions of the weights, but for the keys, in the order of the second product."""
     indices = attention.sums.result_indices([dim(number) for number in range(len(attention.shape))], dim(0))
-    order = [next(iter(indices[position].variables()[0])) for position in result_order(attention)[:-1]]
-    return transposed(value, [attention.key, *order])
+    return [next(iter(indices[position].variables()[0])) for position in result_order(attention)[:-1]]

@@ -167,7 +167,7 @@ def _is_faster(gradient: Gradient, arranged: Arrangement, target: Device, has_re
     if gradient.ends:
         stored = sum(math.prod(shape_of(value)) * dtype_of(value).bits // 8 for value in gradient.elements)
         return is_gradient_fast(sizes, target, copying + stored / target.memory_bandwidth, has_result)
-    return is_fast(sizes, target, copying, gradient.attention.is_whole)
+    return is_fast(sizes, target, copying)
 
 
 def _replaced(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Value] | str:

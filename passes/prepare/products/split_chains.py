@@ -13,7 +13,7 @@ from xgpu.emit.families.attention.facts import chain_problem, chained_attention,
 from xgpu.passes.framework.base import OperationRewrite, main_of
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.prepare.chains.rewriting import moved_after
-from xgpu.passes.prepare.chains.splitting import PartChain, combined
+from xgpu.passes.prepare.chains.splitting import PartChain
 from xgpu.structure import replace_op
 
 
@@ -55,18 +55,22 @@ class SplitChains(OperationRewrite):
     def rewrite(self, op: ir.Operation) -> None:
         """Split the keys of a chain, if it is attention of which nothing but its result is stored."""
         attention = chained_attention(op)
-        if attention is None or len(op.results) != 1 or attention.is_whole:
+        if attention is None or len(op.results) != 1 or attention.has_parts:
             return
         length = split_keys(attention.keys, self.parts or _splits(attention, device(self.target)))
         if length >= attention.keys:
             return
-        parts = PartChain(op, attention, length).write()
+        split = PartChain(op, attention, length)
+        if not split.is_possible:
+            remark(self.NAME, op, "keys are left together: what rows are divided by is not computed of these alone")
+            return
+        parts = split.write()
         problem = chain_problem(parts)
         if problem is not None:
             remark(self.NAME, op, f"keys are left together: {problem}")
             parts.erase()
             return
-        replace_op(op, [moved_after(op, attention, combined(attention, parts))])
+        replace_op(op, [moved_after(op, attention, split.combined(parts))])
 
 
 def _splits(attention: Attention, target: Device) -> int:

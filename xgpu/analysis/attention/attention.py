@@ -77,10 +77,9 @@ class Attention:
         return dim(self.key), self.keys
 
     @property
-    def is_whole(self) -> bool:
-        """Whether rows and keys are to stay as they are: in parts already, with factors, or other values of rows."""
-        softmax = self.softmax
-        return bool(softmax.within or softmax.factors) or not softmax.is_plain
+    def has_parts(self) -> bool:
+        """Whether keys are in parts already, of which the last has room for more."""
+        return bool(self.softmax.within)
 
     @property
     def others(self) -> list[int]:

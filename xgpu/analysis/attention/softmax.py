@@ -76,7 +76,7 @@ def find_softmax(weights: ir.Value, key: int) -> Softmax | None:
     for quotients, factors in unfactored(whole):
         if (found := _softmax_of(quotients, key)) is not None:
             is_factored = factors.has_normal_number and not _hides_logits(found.logits, factors)
-            return replace(found, factors=factors) if is_factored else None
+            return replace(found, factors=_inside_factors(factors, found.within)) if is_factored else None
     return None
 
 
@@ -132,15 +132,34 @@ def _softmax_of(quotients: Place, key: int) -> Softmax | None:
     return replace(found, logits=value, map=map_, within=within)
 
 
+def _inside_factors(factors: WeightFactors, within: tuple[Constraint, ...]) -> WeightFactors:
+    """Return factors without what they are padded by where there are no logits: weights are zero there."""
+
+    def inside(place: Place) -> Place:
+        value, map_ = place
+        op = defining_op(value)
+        if op is None or op.name != PAD or not _is_padded_behind(op) or not set(within) >= set(beyond(op, map_)):
+            return place
+        return behind((op.operands[0], then(map_, accesses(op)[0].map)), SPREADS)
+
+    conditions = frozenset(each._replace(place=inside(each.place)) for each in factors.conditions)
+    others = tuple(each._replace(place=inside(each.place)) for each in factors.others)
+    return replace(factors, conditions=conditions, others=others)
+
+
 def _inside_padding(place: Place) -> tuple[Place, tuple[Constraint, ...]] | None:
     """Return what padding with -inf behind the last elements is of, and within which bounds; None if there is none."""
     value, map_ = place
     op = defining_op(value)
     if op is None or op.name != PAD or number_of(op.operands[1]) != -math.inf:
         return None
-    if any(integers(op, "interior_padding")) or any(integers(op, "edge_padding_low")):
+    if not _is_padded_behind(op):
         return None
     return behind((op.operands[0], then(map_, accesses(op)[0].map)), MOVES), beyond(op, map_)
+
+
+def _is_padded_behind(pad: ir.Operation) -> bool:
+    return not any(integers(pad, "interior_padding")) and not any(integers(pad, "edge_padding_low"))
 
 
 def beyond(pad: ir.Operation, map_: IndexingMap) -> tuple[Constraint, ...]:

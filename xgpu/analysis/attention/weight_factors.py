@@ -54,11 +54,14 @@ class WeightFactors:
         return not self.are_as(NO_FACTORS)
 
     @property
+    def places(self) -> list[Place]:
+        """The values that they are computed from, and where they are."""
+        return [*(each.place for each in self.conditions), *(each.place for each in self.others)]
+
+    @property
     def values(self) -> list[ir.Value]:
         """The values that they are computed from."""
-        return [
-            value for value, _ in (*(each.place for each in self.conditions), *(each.place for each in self.others))
-        ]
+        return [value for value, _ in self.places]
 
     def others_along(self, dimension: int, is_along: bool) -> list[Factor]:
         """Return the other factors that differ along a dimension of the weights, or those that do not."""

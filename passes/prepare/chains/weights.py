@@ -1,0 +1,53 @@
+"""The weights of attention, written again of logits in another shape: a softmax, and what multiplies it."""
+
+import math
+from collections.abc import Callable
+
+from xgpu import ir
+from xgpu.analysis.attention.attention import Attention
+from xgpu.analysis.attention.places import Place
+from xgpu.analysis.attention.weight_factors import WeightFactors
+from xgpu.emit.families.attention.tiles import FULL
+from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, shape_of, splat_like
+from xgpu.passes.prepare.chains.lifting import RowCode, reading_of
+from xgpu.passes.prepare.chains.rewriting import reduced
+
+
+def has_logits_of_weights(attention: Attention) -> bool:
+    """Whether logits can be written in the shape of the weights."""
+    softmax = attention.softmax
+    return reading_of(softmax.map, attention.shape, shape_of(softmax.logits)) is not None
+
+
+def logits_of_weights(attention: Attention, value: ir.Value) -> ir.Value:
+    """Write logits as f32 in the shape of the weights, of what the program has for them."""
+    reading = reading_of(attention.softmax.map, attention.shape, shape_of(value))
+    assert reading is not None
+    return reading.write(convert(value, FULL), attention.shape)
+
+
+def softmax_of(logits: ir.Value, dimension: int, code: RowCode | None = None) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Write the softmax along a dimension; return it, the largest logits and the sums of powers.
+
+    If there is ``code`` of rows, it says what powers are relative to and divided by.
+    """
+    shape = shape_of(logits)
+    rows = [number for number in range(len(shape)) if number != dimension]
+    (largest,) = reduced([logits], dimension, [-math.inf], lambda each: [hlo.maximum(*each)])
+    reference = largest if code is None else code.reference(largest)
+    powers = hlo.exponential(hlo.subtract(logits, broadcast(reference, shape, rows)))
+    (total,) = reduced([powers], dimension, [0.0], lambda each: [hlo.add(*each)])
+    divisor = total if code is None else code.divisor(total)
+    return hlo.divide(powers, broadcast(divisor, shape, rows)), largest, total
+
+
+def factored(weights: ir.Value, factors: WeightFactors, read: Callable[[Place], ir.Value]) -> ir.Value:
+    """Write weights times their factors; ``read`` writes what is at a place, in their shape."""
+    for place, divides in factors.others:
+        factor = convert(read(place), FULL)
+        weights = hlo.divide(weights, factor) if divides else hlo.multiply(weights, factor)
+    # Sets have no order of their own, and programs are to be the same each time.
+    for place, keeps in sorted(factors.conditions, key=str):
+        condition, zero = read(place), splat_like(0, weights)
+        weights = hlo.select(condition, *((weights, zero) if keeps else (zero, weights)))
+    return weights if factors.number == 1 else hlo.multiply(weights, splat_like(factors.number, weights))
