@@ -119,7 +119,7 @@ class MergedRows:
         arrangement = self._arrangement([dim(number) for number in range(len(attention.shape))])
         together = arrangement.together(logits, [*self._sizes, self.rows, attention.keys])
         weights, *_ = softmax_of(together, count + 1, None if softmax.is_plain else self._row_code(copies))
-        weights = factored(weights, softmax.factors, self._lifted(copies).at)
+        weights = factored(weights, softmax.factors, softmax.conditions, self._lifted(copies).at)
         batch = list(range(count))
         described = described_product(attention, (batch, batch), (count + 1, count))
         operands = [convert(weights, element_of(attention.weights)), self._of_groups(copies[attention.values])]
@@ -129,7 +129,8 @@ class MergedRows:
     def is_possible(self) -> bool:
         """Whether what weights of rows are multiplied by, and divided by, can be written for all rows together."""
         copies: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(self.chain).arguments}
-        places = self.attention.softmax.factors.places
+        softmax = self.attention.softmax
+        places = [*softmax.factors.places, *(each.place for each in softmax.dropped)]
         is_lifted = self._lifted(copies).is_possible(places) and self._row_code(copies).is_possible
         return is_lifted and has_logits_of_weights(self.attention)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import Attention
@@ -28,7 +28,7 @@ from xgpu.passes.prepare.chains.rewriting import (
     result_order,
     transposed,
 )
-from xgpu.passes.prepare.chains.weights import factored, has_logits_of_weights, logits_of_weights, softmax_of
+from xgpu.passes.prepare.chains.weights import dropped, factored, has_logits_of_weights, logits_of_weights, softmax_of
 from xgpu.structure import backward_slice, body_of, copy_operation, element_of, in_order, is_argument
 
 
@@ -56,7 +56,10 @@ class PartChain:
         """Whether what weights are multiplied by, and rows are divided by, can be written of parts."""
         copies: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(self.chain).arguments}
         places = self.attention.softmax.factors.places
-        is_lifted = self._lifted(copies).is_possible(places) and self._row_code(copies).is_possible
+        code = self._row_code(copies)
+        of_rows = self.attention.softmax.factors.conditions_along(self.attention.key, is_along=False)
+        is_lifted = self._lifted(copies).is_possible(places) and code.is_possible
+        is_lifted = is_lifted and code.lifted.is_possible([each.place for each in of_rows])
         return is_lifted and has_logits_of_weights(self.attention)
 
     def _lifted(self, copies: dict[ir.Value, ir.Value]) -> Lifted:
@@ -96,8 +99,11 @@ class PartChain:
         parts = self._in_parts(logits, attention.key, -math.inf)
         weights, *rows = softmax_of(parts, attention.key + 1)
         lifted = self._lifted(copies)
+        # What is not a number in one part is none of all parts.
+        factors = replace(attention.softmax.factors, nan_as_zero=False)
+        conditions = factors.conditions_along(attention.key, is_along=True)
         weights = factored(
-            weights, attention.softmax.factors, lambda place: self._in_parts(lifted.at(place), attention.key, 1)
+            weights, factors, conditions, lambda place: self._in_parts(lifted.at(place), attention.key, 1)
         )
         return convert(weights, element_of(attention.weights)), *rows
 
@@ -150,14 +156,26 @@ class PartChain:
         is_low = _is_low(largest)
         total, sums = (hlo.select(is_low, splat_like(0, each), each) for each in (total, hlo.multiply(sums, total)))
         largest, divisor, dividend = reduced([largest, total, sums], 0, [-math.inf, 0, 0], _together)
+        operands = zip(body_of(self.chain).arguments, self.chain.operands, strict=True)
+        code = self._row_code(dict(operands))
         if not attention.softmax.is_plain:
-            operands = zip(body_of(self.chain).arguments, self.chain.operands, strict=True)
-            code = self._row_code(dict(operands))
             scale = hlo.exponential(hlo.subtract(largest, code.reference(largest)))
             divisor, dividend = code.divisor(hlo.multiply(divisor, scale)), hlo.multiply(dividend, scale)
-        result = convert(hlo.divide(dividend, divisor), element_of(attention.second.results[0]))
+        result = self._kept(hlo.divide(dividend, divisor), largest, divisor, code)
         order = result_order(attention)
-        return transposed(result, [order.index(number) for number in range(len(order))])
+        narrow = convert(result, element_of(attention.second.results[0]))
+        return transposed(narrow, [order.index(number) for number in range(len(order))])
+
+    def _kept(self, result: ir.Value, largest: ir.Value, divisor: ir.Value, code: RowCode) -> ir.Value:
+        """Write zero in place of the result in rows that are to be zero."""
+        softmax = self.attention.softmax
+        if softmax.empty_as_zero:
+            result = hlo.select(_is_low(largest), splat_like(0, result), result)
+        if softmax.factors.nan_as_zero:
+            is_number = hlo.compare(divisor, splat_like(0, divisor), hlo.ComparisonDirectionAttr.get("GT"))
+            result = hlo.select(is_number, result, splat_like(0, result))
+        conditions = softmax.factors.conditions_along(self.attention.key, is_along=False)
+        return dropped(result, conditions, code.lifted.at)
 
 
 def _together(parts: Sequence[ir.Value]) -> list[ir.Value]:

@@ -1,12 +1,12 @@
 """The weights of attention, written again of logits in another shape: a softmax, and what multiplies it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import Attention
 from xgpu.analysis.attention.places import Place
-from xgpu.analysis.attention.weight_factors import WeightFactors
+from xgpu.analysis.attention.weight_factors import Condition, WeightFactors
 from xgpu.emit.families.attention.tiles import FULL
 from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, shape_of, splat_like
 from xgpu.passes.prepare.chains.lifting import RowCode, reading_of
@@ -41,13 +41,27 @@ def softmax_of(logits: ir.Value, dimension: int, code: RowCode | None = None) ->
     return hlo.divide(powers, broadcast(divisor, shape, rows)), largest, total
 
 
-def factored(weights: ir.Value, factors: WeightFactors, read: Callable[[Place], ir.Value]) -> ir.Value:
-    """Write weights times their factors; ``read`` writes what is at a place, in their shape."""
+def factored(
+    weights: ir.Value,
+    factors: WeightFactors,
+    conditions: Iterable[Condition],
+    read: Callable[[Place], ir.Value],
+) -> ir.Value:
+    """Write weights times their factors, of the conditions only some; ``read`` writes what is at a place, so shaped."""
     for place, divides in factors.others:
         factor = convert(read(place), FULL)
         weights = hlo.divide(weights, factor) if divides else hlo.multiply(weights, factor)
-    # Sets have no order of their own, and programs are to be the same each time.
-    for place, keeps in sorted(factors.conditions, key=str):
-        condition, zero = read(place), splat_like(0, weights)
-        weights = hlo.select(condition, *((weights, zero) if keeps else (zero, weights)))
-    return weights if factors.number == 1 else hlo.multiply(weights, splat_like(factors.number, weights))
+    if factors.number != 1:
+        weights = hlo.multiply(weights, splat_like(factors.number, weights))
+    if factors.nan_as_zero:
+        is_nan = hlo.compare(weights, weights, hlo.ComparisonDirectionAttr.get("NE"))
+        weights = hlo.select(is_nan, splat_like(0, weights), weights)
+    return dropped(weights, conditions, read)
+
+
+def dropped(value: ir.Value, conditions: Iterable[Condition], read: Callable[[Place], ir.Value]) -> ir.Value:
+    """Write zero in place of a value where one of some conditions drops it."""
+    for place, keeps in conditions:
+        condition, zero = read(place), splat_like(0, value)
+        value = hlo.select(condition, *((value, zero) if keeps else (zero, value)))
+    return value

@@ -18,7 +18,7 @@ from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.structure import backward_slice, defining_op, dtype_of
+from xgpu.structure import backward_slice, captured, defining_op, dtype_of
 
 _DIVIDE = "stablehlo.divide"
 _LEAST_OF_FUNCTION = 8
@@ -180,7 +180,7 @@ def _with_weights(second: ir.Operation, weight: int) -> Attention | None:
 def _depends(values: Sequence[ir.Value], op: ir.Operation) -> bool:
     """Whether one of some values is computed from an operation, or inside a region of a later one."""
     found = backward_slice(values, _comes_before([op]))
-    return any(each == op or len(each.regions) for each in found)
+    return any(each == op or captured(each) for each in found)
 
 
 def _with_first(sums: Weighted, first: ir.Operation, softmax: Softmax, map_: IndexingMap, key: int) -> Attention | None:

@@ -27,7 +27,8 @@ from xgpu.analysis.attention.places import (
     reducing_function,
     then,
 )
-from xgpu.analysis.attention.weight_factors import NO_FACTORS, Factor, WeightFactors, taken_off
+from xgpu.analysis.attention.softmax import Softmax
+from xgpu.analysis.attention.weight_factors import NO_FACTORS, Factor, WeightFactors, cleaning, taken_off
 from xgpu.indexing.access import identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, symbol
 from xgpu.indexing.hlo_maps import accesses
@@ -234,7 +235,7 @@ def _row_sum(op: ir.Operation, attention: Attention) -> RowSum | str:
     known = [each.place for each in softmax.factors.others]
     rows = [each for each in rest if each not in known and not _has_key(each, attention)]
     factors = factors.times(WeightFactors(others=tuple(Factor(each, False) for each in rest if each not in rows)))
-    if not factors.are_as(replace(softmax.factors, number=factors.number)):
+    if not _asked(factors, softmax).are_as(replace(softmax.factors, number=factors.number)):
         return "expected sums of gradients with the factors of the weights, and others that there are of each row"
     if weight[0] == softmax.powers[0]:
         rows.append(softmax.divisor or softmax.total)
@@ -243,6 +244,12 @@ def _row_sum(op: ir.Operation, attention: Attention) -> RowSum | str:
         return "expected sums of gradients of attention's own result"
     number = factors.number / softmax.factors.number * (-1 if multiplied.is_negative else 1)
     return RowSum(op, producer(product[0]), tuple(kept), tuple(rows), number, *found)
+
+
+def _asked(factors: WeightFactors, softmax: Softmax) -> WeightFactors:
+    """Return factors without conditions that leave out nothing but zeros, and numbers that are none."""
+    kept = (each for each in factors.conditions - softmax.dropped if cleaning(each.place) is None)
+    return replace(factors, conditions=frozenset(kept))
 
 
 def _has_key(place: Place, attention: Attention) -> bool:

@@ -103,6 +103,10 @@ class AttentionEmitter:
             divisor = of_rows.divisor(_where_any(reference, hlo.multiply(rounded, scale)))
             rounded = hlo.divide(divisor, scale)
         quotient = self._divided(sums, of_rows.multiplied(rounded))
+        is_kept = of_rows.is_kept(largest, rounded)
+        if is_kept is not None:
+            shape = [self.tiles.rows, self.tiles.columns]
+            quotient = hlo.select(broadcast(is_kept, shape, [0]), quotient, splat_like(0, quotient))
         for value, output in zip(self.stored, outputs, strict=True):
             tile = quotient
             if value in self.attention.row_values:
@@ -168,7 +172,7 @@ class AttentionEmitter:
                 weights = hlo.divide(weights, self._where_keys(factor, 1, at))
             else:
                 weights = hlo.multiply(weights, factor)
-        for (value, map_), keeps in factors.conditions:
+        for (value, map_), keeps in factors.conditions_along(self.attention.key, is_along=True):
             condition, zero = program.tile(value, then(self.tiles.weights, map_)), splat_like(0, weights)
             weights = hlo.select(condition, *((weights, zero) if keeps else (zero, weights)))
         return weights
