@@ -72,12 +72,14 @@ class AttentionSizes(NamedTuple):
         return self.element_bytes / _NARROW_BYTES
 
 
-def is_fast(attention: AttentionSizes, target: Device, more: float = 0.0) -> bool:
+def is_fast(
+    attention: AttentionSizes, target: Device, more: float = 0.0, products: AttentionSizes | None = None
+) -> bool:
     """Whether a kernel of attention, or one of parts of the keys and what combines them, is faster than a library.
 
-    Beside it ``more`` time is needed.
+    Beside it ``more`` time is needed. A library may compute ``products`` of other sizes.
     """
-    return fastest_seconds(attention, target) + more < library_seconds(attention, target)
+    return fastest_seconds(attention, target) + more < library_seconds(products or attention, target)
 
 
 def copying_seconds(elements: int, element_bytes: int, target: Device) -> float:

@@ -8,9 +8,10 @@ from xgpu.analysis.attention.attention import Attention
 from xgpu.analysis.attention.places import Place
 from xgpu.analysis.attention.weight_factors import Condition, WeightFactors
 from xgpu.emit.families.attention.tiles import FULL
-from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, shape_of, splat_like
+from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, reshape, shape_of, splat_like, tensor
 from xgpu.passes.prepare.chains.lifting import RowCode, reading_of
-from xgpu.passes.prepare.chains.rewriting import reduced
+from xgpu.passes.prepare.chains.rewriting import described_product, reduced, result_order, transposed
+from xgpu.structure import element_of
 
 
 def has_logits_of_weights(attention: Attention) -> bool:
@@ -24,6 +25,35 @@ def logits_of_weights(attention: Attention, value: ir.Value) -> ir.Value:
     reading = reading_of(attention.softmax.map, attention.shape, shape_of(value))
     assert reading is not None
     return reading.write(convert(value, FULL), attention.shape)
+
+
+def in_column_parts(attention: Attention, count: int) -> tuple[ir.Operation, ir.Value]:
+    """Write the second product with its columns in so many parts, each with weights of its own.
+
+    Return it, and what it is together.
+    """
+    second, weights = attention.second, attention.weights
+    numbers = ir.stablehlo.DotDimensionNumbers(second.attributes["dot_dimension_numbers"])
+    batches = [list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)]
+    keys = [list(numbers.lhs_contracting_dimensions)[0], list(numbers.rhs_contracting_dimensions)[0]]
+    if attention.weight:
+        batches, keys = batches[::-1], keys[::-1]
+    shape, own = shape_of(weights), shape_of(attention.values)
+    (column,) = (number for number in range(len(own)) if number not in (*batches[1], keys[1]))
+    width = own[column] // count
+    repeated = broadcast(weights, [count, *shape], range(1, len(shape) + 1))
+    values = reshape(attention.values, [*own[:column], count, width, *own[column + 1 :]])
+    # The number of the part comes before all in the weights, and before its columns in the values.
+    of_values = [[column, *(each + (each > column) for each in batches[1])], keys[1] + (keys[1] > column)]
+    batch = [0, *(each + 1 for each in batches[0])], of_values[0]
+    described = described_product(attention, batch, (keys[0] + 1, of_values[1]))
+    order, result = result_order(attention), shape_of(second.results[0])
+    rows = [result[number] for number in order[:-1]]
+    type_ = tensor([count, *rows, width], element_of(second.results[0]))
+    product = ir.Operation.create("stablehlo.dot_general", [type_], [repeated, values], described)
+    moved = hlo.transpose(product.results[0], [*range(1, len(rows) + 1), 0, len(rows) + 1])
+    together = reshape(moved, [*rows, own[column]])
+    return product, transposed(together, [order.index(number) for number in range(len(order))])
 
 
 def softmax_of(logits: ir.Value, dimension: int, code: RowCode | None = None) -> tuple[ir.Value, ir.Value, ir.Value]:

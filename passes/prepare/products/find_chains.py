@@ -14,7 +14,7 @@ from xgpu.analysis.attention.places import REDUCE
 from xgpu.analysis.attention.sum_groups import SumGroups
 from xgpu.costs.attention import copying_seconds, is_fast, is_gradient_fast
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.emit.families.attention.facts import attention_problem, sizes_of
+from xgpu.emit.families.attention.facts import attention_problem, most_columns, sizes_of
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.computed_matrices import matrix_for_sums
@@ -29,9 +29,11 @@ from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved
 from xgpu.passes.prepare.chains.results import write_result
 from xgpu.passes.prepare.chains.softmax import with_quotients
 from xgpu.passes.prepare.chains.sums import write_sums
+from xgpu.passes.prepare.chains.weights import in_column_parts
 from xgpu.structure import backward_slice, defining_op, dtype_of, in_order, is_argument, producer, users_of
 
 _SUMS = frozenset((REDUCE,))
+_SLICE = "stablehlo.slice"
 _RESHAPES = frozenset(("stablehlo.reshape",))
 
 
@@ -117,14 +119,24 @@ class FindChains(BlockRewrite):
             dead = self._chained(written, target, has_result=False)
         return dead or _unread(written)
 
-    def _chained(self, op: ir.Operation, target: Device, has_result: bool = True) -> list[ir.Operation]:
+    def _chained(
+        self,
+        op: ir.Operation,
+        target: Device,
+        has_result: bool = True,
+        parts: int = 1,
+        unread: Sequence[ir.Operation] = (),
+    ) -> list[ir.Operation]:
         """Make chains of attention whose second product ``op`` is, if it is one; return what nothing needs any more.
 
-        The program ``has_result`` if the product is one of its own.
+        The program ``has_result`` if the product is one of its own; of so many ``parts`` are its columns otherwise, in
+        an operation that is ``unread`` then.
         """
         attention = attention_of(op)
         if attention is None:
             return []
+        if (count := -(-attention.columns // most_columns(attention))) > 1:
+            return self._chained_in_parts(attention, count, target)
         gradient = gradient_of(attention)
         if isinstance(gradient, str):
             remark(self.NAME, op, f"attention is left in parts: {gradient}")
@@ -132,7 +144,7 @@ class FindChains(BlockRewrite):
         if gradient.ends and not self.gradients:
             return []
         arranged = Arrangement.of(gradient)
-        if not _is_faster(gradient, arranged, target, has_result):
+        if not _is_faster(gradient, arranged, target, has_result, parts):
             return []
         if not gradient.ends and _is_of_computed_matrices(attention, target):
             remark(self.NAME, op, "attention is left in parts: sums read what keys and values are computed of once")
@@ -143,7 +155,19 @@ class FindChains(BlockRewrite):
             return []
         for old, new in replaced.items():
             old.replace_all_uses_with(new)
-        return _dead([producer(old) for old in replaced])
+        return _dead([*(producer(old) for old in replaced), *unread])
+
+
+    def _chained_in_parts(self, attention: Attention, count: int, target: Device) -> list[ir.Operation]:
+        """Make a chain whose columns are in so many parts, for each of which the weights are computed again."""
+        if attention.columns % count:
+            return []
+        whole, (product, result) = attention.second.results[0], in_column_parts(attention, count)
+        whole.replace_all_uses_with(result)
+        if dead := self._chained(product, target, parts=count, unread=[attention.second]):
+            return dead
+        result.replace_all_uses_with(whole)
+        return _dead([producer(result)])
 
 
 def _rewrite_each(operations: Sequence[ir.Operation], chained: Callable[[ir.Operation], list[ir.Operation]]) -> None:
@@ -160,14 +184,14 @@ def _rewrite_each(operations: Sequence[ir.Operation], chained: Callable[[ir.Oper
             each.erase()
 
 
-def _is_faster(gradient: Gradient, arranged: Arrangement, target: Device, has_result: bool) -> bool:
-    """Whether chains, with copies of their operands, take less time than products of a library."""
+def _is_faster(gradient: Gradient, arranged: Arrangement, target: Device, has_result: bool, parts: int) -> bool:
+    """Whether chains, with copies of their operands, take less time than products of a library, of no column parts."""
     sizes = sizes_of(gradient.attention)
     copying = copying_seconds(arranged.elements, sizes.element_bytes, target)
     if gradient.ends:
         stored = sum(math.prod(shape_of(value)) * dtype_of(value).bits // 8 for value in gradient.elements)
         return is_gradient_fast(sizes, target, copying + stored / target.memory_bandwidth, has_result)
-    return is_fast(sizes, target, copying)
+    return is_fast(sizes, target, copying, sizes._replace(batch=sizes.batch // parts, columns=sizes.columns * parts))
 
 
 def _replaced(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Value] | str:
@@ -239,7 +263,7 @@ def _write_attention(attention: Attention, results: Sequence[ir.Value], arranged
     }
     inner |= arranged.slices
     problems = []
-    for moves in (MOVES, frozenset[str]()):
+    for moves in (MOVES | {_SLICE}, MOVES, frozenset[str]()):
         parts = Parts.of(results, Taken(inner, moved, moves, arranged.copies.__contains__))
         if (problem := attention_problem(attention, result, {value: value for value in parts.inputs})) is not None:
             problems.append(problem)

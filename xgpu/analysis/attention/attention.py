@@ -168,13 +168,21 @@ def _with_weights(second: ir.Operation, weight: int) -> Attention | None:
     softmax = find_softmax(second.operands[weight], key)
     if softmax is None:
         return None
-    for first, map_ in _products_behind_alone(softmax.logits, softmax.map).items():
+    products = _products_behind_alone(softmax.logits, softmax.map)
+    # Where logits are sums of several products, that of the longest rows is the kernel's, and others are in memory.
+    for first in sorted(products, key=lambda each: -contracted_elements(each)):
+        map_ = products[first]
         # A loop around the second alone would compute the first again.
         if map_ is None or first.block != second.block or _depends(softmax.others, first):
             continue
         if (found := _with_first(sums, first, softmax, map_, key)) is not None:
             return found
     return None
+
+
+def contracted_elements(product: ir.Operation) -> int:
+    """Return how many elements a product contracts."""
+    return math.prod(each.size for each in accesses(product)[0].map.symbols)
 
 
 def _depends(values: Sequence[ir.Value], op: ir.Operation) -> bool:

@@ -34,7 +34,7 @@ from xgpu.indexing.affine import AffineExpr, symbol
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.structure import block_of, defining_op, dtype_of, producer, users_of
+from xgpu.structure import block_of, defining_op, dtype_of, is_used, producer, users_of
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,8 @@ class _Readers:
     def _goes_on(self, user: ir.Operation, value: ir.Value) -> bool:
         """Whether what reads a value computes others from it that are followed, too."""
         if user.name == DOT:
-            self.ends[user] = None
+            if is_used(*user.results):
+                self.ends[user] = None
             return False
         if user in self._known or user in self.sums:
             return True

@@ -84,7 +84,7 @@ class Softmax:
 def find_softmax(weights: ir.Value, key: int) -> Softmax | None:
     """Return what ``weights`` are the softmax of along ``key``, or that times factors."""
     whole = weights, identity_map(shape_of(weights)).with_simple_results()
-    for quotients, factors in unfactored(whole):
+    for quotients, factors in unfactored(behind(whole, SPREADS)):
         if (found := _softmax_of(quotients, key)) is not None:
             return _factored(found, _inside_factors(factors, found.within), key)
     return None
