@@ -15,10 +15,12 @@ from xgpu.analysis.attention.sum_groups import SumGroups
 from xgpu.costs.attention import copying_seconds, is_fast, is_gradient_fast
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.emit.families.attention.facts import attention_problem, most_columns, sizes_of
+from xgpu.emit.families.attention.tiles import FULL
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.computed_matrices import matrix_for_sums
-from xgpu.hlo.stablehlo_builder import reshape
+from xgpu.hlo.stablehlo_builder import convert, reshape
+from xgpu.hlo.tensor_cores import ALGORITHM
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.passes.framework.remarks import remark
@@ -30,7 +32,7 @@ from xgpu.passes.prepare.chains.results import write_result
 from xgpu.passes.prepare.chains.softmax import with_quotients
 from xgpu.passes.prepare.chains.sums import write_sums
 from xgpu.passes.prepare.chains.weights import in_column_parts
-from xgpu.structure import backward_slice, defining_op, dtype_of, in_order, is_argument, producer, users_of
+from xgpu.structure import attributes_of, backward_slice, defining_op, dtype_of, in_order, is_argument, producer, users_of
 
 _SUMS = frozenset((REDUCE,))
 _SLICE = "stablehlo.slice"
@@ -137,6 +139,8 @@ class FindChains(BlockRewrite):
             return []
         if (count := -(-attention.columns // most_columns(attention))) > 1:
             return self._chained_in_parts(attention, count, target)
+        if _is_mixed(attention):
+            return self._chained_of_full(attention, target)
         gradient = gradient_of(attention)
         if isinstance(gradient, str):
             remark(self.NAME, op, f"attention is left in parts: {gradient}")
@@ -158,6 +162,19 @@ class FindChains(BlockRewrite):
         return _dead([*(producer(old) for old in replaced), *unread])
 
 
+    def _chained_of_full(self, attention: Attention, target: Device) -> list[ir.Operation]:
+        """Make a chain of attention whose weights are multiplied as f32: so are queries and keys, which are exact."""
+        first = attention.first.results[0]
+        with ir.InsertionPoint(attention.first), attention.first.location:
+            operands = [convert(each, FULL) for each in attention.first.operands]
+            kept = {name: each for name, each in attributes_of(attention.first).items() if name != ALGORITHM}
+            wide = ir.Operation.create(attention.first.name, [first.type], operands, kept)
+        first.replace_all_uses_with(wide.results[0])
+        if dead := self._chained(attention.second, target, unread=[attention.first]):
+            return dead
+        wide.results[0].replace_all_uses_with(first)
+        return _dead([wide])
+
     def _chained_in_parts(self, attention: Attention, count: int, target: Device) -> list[ir.Operation]:
         """Make a chain whose columns are in so many parts, for each of which the weights are computed again."""
         if attention.columns % count:
@@ -168,6 +185,12 @@ class FindChains(BlockRewrite):
             return dead
         result.replace_all_uses_with(whole)
         return _dead([producer(result)])
+
+
+def _is_mixed(attention: Attention) -> bool:
+    """Whether queries and keys have 16 bits, and weights and values f32."""
+    narrow, wide = ({dtype_of(each).hlo for each in op.operands} for op in (attention.first, attention.second))
+    return wide == {FULL} and narrow in ({"bf16"}, {"f16"})
 
 
 def _rewrite_each(operations: Sequence[ir.Operation], chained: Callable[[ir.Operation], list[ir.Operation]]) -> None:

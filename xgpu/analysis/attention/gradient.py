@@ -92,7 +92,9 @@ def gradient_of(attention: Attention) -> Gradient | str:
     gradient = Gradient(attention, tuple(readers.ends), sums)
     if not readers.others:
         return gradient
-    read, outside = readers.elements()
+    read, outside = readers.elements(first=True)
+    if not all(readers.is_row(value) or _is_of_gradient(value, gradient) for value in read):
+        read, outside = readers.elements(first=False)
     rows = [value for value in read if readers.is_row(value)]
     elements = [value for value in read if value not in rows]
     if not sums or not readers.ends or not all(_is_of_gradient(value, gradient) for value in elements):
@@ -149,13 +151,18 @@ class _Readers:
         self.others[user] = f"expected nothing but products of what lies between attention's, got '{user.name}'"
         return False
 
-    def elements(self) -> tuple[list[ir.Value], set[ir.Operation]]:
-        """Return those values of which products and sums are computed, and that something else is computed from, too.
+    def elements(self, first: bool) -> tuple[list[ir.Value], set[ir.Operation]]:
+        """Return the values that something else is computed from: and what is.
 
-        If that only rounds a value, it is what the value is rounded to. And return what is computed from them.
+        They are the ``first`` that products and sums are not only computed of, or else the last that are computed
+        element by element, such as logits times their gradient. If a value is only rounded, it is what it is rounded
+        to.
         """
         within = self._leading_to([*self.ends, *self.sums, *self._known, self._attention.second])
-        outside = {*self.others, *(self._leading_to(list(self.others)) - within)}
+        leading = self._leading_to(list(self.others))
+        if not first:
+            within |= {op for op in leading if any(math.prod(shape_of(each)) == self._whole for each in op.results)}
+        outside = {*self.others, *(leading - within)}
         followed = [value for op in self._inner if op in within for value in op.results]
         found: dict[ir.Value, None] = {}
         for value in (self._attention.first.results[0], *followed):
