@@ -19,9 +19,9 @@ from xgpu.hlo.stablehlo_builder import (
     tensor,
 )
 from xgpu.indexing.access import identity_map, ranges
-from xgpu.indexing.affine import constant, dim
+from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.passes.prepare.chains.lifting import Lifted, RowCode
+from xgpu.passes.prepare.chains.lifting import Lifted, RowCode, reading_of
 from xgpu.passes.prepare.chains.rewriting import (
     described_product,
     reduced,
@@ -59,8 +59,15 @@ class PartChain:
         code = self._row_code(copies)
         of_rows = self.attention.softmax.factors.conditions_along(self.attention.key, is_along=False)
         is_lifted = self._lifted(copies).is_possible(places) and code.is_possible
-        is_lifted = is_lifted and code.lifted.is_possible([each.place for each in of_rows])
+        is_lifted = is_lifted and self._has_plain_rows and code.lifted.is_possible([each.place for each in of_rows])
         return is_lifted and has_logits_of_weights(self.attention)
+
+    @property
+    def _has_plain_rows(self) -> bool:
+        """Whether values of rows that are asked for have dimensions of the weights."""
+        maps = self.attention.row_values.values() if len(self.chain.results) > 1 else ()
+        indices = (each for map_ in maps for each in map_.results)
+        return all(not any(each.variables()) or each == dim(min(each.variables()[0])) for each in indices)
 
     def _lifted(self, copies: dict[ir.Value, ir.Value]) -> Lifted:
         """What writes values of each weight, of the copies of a chain's arguments."""
@@ -166,6 +173,28 @@ class PartChain:
         narrow = convert(result, element_of(attention.second.results[0]))
         return transposed(narrow, [order.index(number) for number in range(len(order))])
 
+    def combined_rows(self, parts: ir.Operation, values: Sequence[ir.Value]) -> list[ir.Value]:
+        """Write what combines the largest logits and the sums of parts; return those of some ``values`` of rows."""
+        attention = self.attention
+        largest, total = list(parts.results)[1:]
+        total = hlo.select(_is_low(largest), splat_like(0, total), total)
+        of_all, summed = reduced([largest, total], attention.key, [-math.inf, 0], _together)
+        # Rows of nothing but -inf have no sum of the softmax.
+        summed = hlo.select(_is_low(of_all), splat_like(math.nan, summed), summed)
+        found = {attention.softmax.largest[0]: of_all, attention.softmax.total[0]: summed}
+        return [self._as_stored(value, found[value]) for value in values]
+
+    def _as_stored(self, value: ir.Value, rows: ir.Value) -> ir.Value:
+        """Write rows in the order of the weights' dimensions as the program has a ``value``."""
+        attention, shape = self.attention, shape_of(value)
+        at: dict[int, AffineExpr] = {}
+        for position, each in enumerate(attention.row_values[value].results):
+            at |= dict.fromkeys(each.variables()[0], dim(position))
+        own = [at.get(number, constant(0)) for number in range(len(attention.shape)) if number != attention.key]
+        reading = reading_of(IndexingMap(ranges(tuple(shape)), (), tuple(own)), shape, shape_of(rows))
+        assert reading is not None
+        return convert(reading.write(rows, shape), element_of(value))
+
     def _kept(self, result: ir.Value, largest: ir.Value, divisor: ir.Value, code: RowCode) -> ir.Value:
         """Write zero in place of the result in rows that are to be zero."""
         softmax = self.attention.softmax
@@ -179,13 +208,17 @@ class PartChain:
 
 
 def _together(parts: Sequence[ir.Value]) -> list[ir.Value]:
-    """Return the largest logit of two parts, and both of their sums relative to it."""
-    largest = hlo.maximum(parts[0], parts[3])
+    """Return the largest logit of two parts, and their sums relative to it."""
+    count = len(parts) // 2
+    largest = hlo.maximum(parts[0], parts[count])
     shares = []
-    for own in (parts[0], parts[3]):
+    for own in (parts[0], parts[count]):
         power = hlo.exponential(hlo.subtract(own, largest))
         shares.append(hlo.select(_is_low(own), splat_like(0, own), power))
-    added = (hlo.add(*(hlo.multiply(parts[first + i], shares[i // 3]) for i in (0, 3))) for first in (1, 2))
+    added = (
+        hlo.add(*(hlo.multiply(parts[first + i], share) for i, share in zip((0, count), shares, strict=True)))
+        for first in range(1, count)
+    )
     return [largest, *added]
 
 

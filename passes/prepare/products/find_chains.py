@@ -26,13 +26,14 @@ from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.prepare.chains.arranging import Arrangement
 from xgpu.passes.prepare.chains.caps import caps
-from xgpu.passes.prepare.chains.gradients import GradientChains, first_user
-from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved, moved_stages
+from xgpu.passes.prepare.chains.gradients import GradientChains, first_user, in_block
+from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved, moved_stages, with_operands_before
+from xgpu.passes.prepare.chains.row_sums import with_one_sum
 from xgpu.passes.prepare.chains.results import write_result
 from xgpu.passes.prepare.chains.softmax import with_quotients
 from xgpu.passes.prepare.chains.sums import write_sums
 from xgpu.passes.prepare.chains.weights import in_column_parts
-from xgpu.structure import attributes_of, backward_slice, defining_op, dtype_of, in_order, is_argument, producer, users_of
+from xgpu.structure import attributes_of, backward_slice, copy_operation, defining_op, dtype_of, in_order, is_argument, producer, users_of
 
 _SUMS = frozenset((REDUCE,))
 _SLICE = "stablehlo.slice"
@@ -137,6 +138,7 @@ class FindChains(BlockRewrite):
         attention = attention_of(op)
         if attention is None:
             return []
+        with_one_sum(attention)
         if (count := -(-attention.columns // most_columns(attention))) > 1:
             return self._chained_in_parts(attention, count, target)
         if _is_mixed(attention):
@@ -249,7 +251,7 @@ def _write(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Va
     # Sums of a gradient know the result in another shape, not in another order of its elements.
     stage = gradient.stage
     last = last_moved(stage, attention.element_bytes, _RESHAPES if gradient.sums else MOVED)
-    rows = list(attention.row_values) if gradient.ends else []
+    rows = list(attention.row_values) if gradient.ends or gradient.rows else []
     problems = []
     for result in (results := moved_stages(last)):
         chain = _write_attention(attention, [result, *rows], arranged)
@@ -259,7 +261,8 @@ def _write(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Va
     else:
         return problems[0]
     if not gradient.ends:
-        return {result: chain.results[0]}
+        made = _write_rows(gradient, chain)
+        return made if isinstance(made, str) else {result: chain.results[0], **made}
     end = first_user(gradient)
     if end is None:
         return "expected results of a gradient that are read"
@@ -273,6 +276,28 @@ def _write(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Va
         moved = stage if is_moved_later else reshape(chain.results[0], shape_of(stage))
         made = GradientChains(gradient, end, stored, moved, arranged).write()
     return made if isinstance(made, str) else {result: chain.results[0], **made}
+
+
+def _write_rows(gradient: Gradient, chain: ir.Operation) -> Mapping[ir.Value, ir.Value] | str:
+    """Write values of rows that a program reads beside attention's result, of what its chain returns of each row.
+
+    What reads them comes after the chain then.
+    """
+    block = chain.block
+    readers = in_order(found for op in gradient.readers if (found := in_block(op, block)) is not None)
+    if readers and not chain.is_before_in_block(readers[0]):
+        chain.move_before(readers[0])
+        if not with_operands_before(chain, chain.results):
+            chain.erase()
+            return "expected what attention is of before what reads values of its rows"
+    copies: dict[ir.Value, ir.Value] = dict(zip(gradient.attention.row_values, list(chain.results)[1:], strict=False))
+    stored = list(copies)
+    with ir.InsertionPoint.after(chain), chain.location:
+        for op in depending(in_order(backward_slice(gradient.rows, stored.__contains__)), stored):
+            if op.results[0] not in copies:
+                copies = {**{operand: operand for operand in op.operands}, **copies}
+                copy_operation(op, copies)
+    return {value: copies[value] for value in gradient.rows}
 
 
 def _write_attention(attention: Attention, results: Sequence[ir.Value], arranged: Arrangement) -> ir.Operation | str:

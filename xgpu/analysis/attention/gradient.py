@@ -61,7 +61,7 @@ class Gradient:
     """The products, ``ends``, that are computed from attention's logits beside its result, and the ``sums`` of rows.
 
     Other operations read ``elements``, such as the logits' gradient, of which that of a bias is made; and ``readers``
-    read ``rows``, values of each row, of which the gradient of a sink is made.
+    read ``rows``, values of each row, of which the gradient of a sink is made. There may be such rows alone.
     """
 
     attention: Attention
@@ -97,7 +97,8 @@ def gradient_of(attention: Attention) -> Gradient | str:
         read, outside = readers.elements(first=False)
     rows = [value for value in read if readers.is_row(value)]
     elements = [value for value in read if value not in rows]
-    if not sums or not readers.ends or not all(_is_of_gradient(value, gradient) for value in elements):
+    has_gradient, has_rows_alone = bool(sums and readers.ends), not (sums or readers.ends or elements)
+    if not (has_gradient or has_rows_alone) or not all(_is_of_gradient(value, gradient) for value in elements):
         return next(iter(readers.others.values()))
     others = [user for value in rows for user in users_of(value) if user in outside]
     return replace(gradient, elements=tuple(elements), rows=tuple(rows), readers=tuple(others))
