@@ -200,7 +200,7 @@ class GradientChains:
         found, pending = set[ir.Operation](), list(values)
         while pending:
             for user in users_of(pending.pop()):
-                is_inside = user.block == self.end.block and not self._last.is_beforein_block(user)
+                is_inside = user.block == self.end.block and not self._last.is_before_in_block(user)
                 if is_inside and user not in found and takes(user):
                     found.add(user)
                     pending += user.results

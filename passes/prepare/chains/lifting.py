@@ -1,5 +1,6 @@
 """Code of a chain, written again element by element in another shape, of which a map leads to the indices it has."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from xgpu.structure import (
     element_of,
     in_order,
     is_constant,
+    producer,
 )
 
 _MOVES = SPREADS - {"stablehlo.convert"}
@@ -88,8 +90,7 @@ class Lifted:
             assert reading is not None
             return reading.write(self.copies[value], self.shape)
         operands = [self._at(each, made) for each in read]
-        op = defining_op(value)
-        assert op is not None
+        op = producer(value)
         if op.name in _MOVES:
             return operands[0]
         return ir.Operation.create(op.name, [type_], operands, attributes_of(op)).results[0]
@@ -144,7 +145,9 @@ class Reading(NamedTuple):
         ordered = transposed(reshape(value, own), order) if order != sorted(order) else value
         if math.prod(own) == math.prod(shape):
             return reshape(ordered, shape)
-        return reshape(broadcast(reshape(ordered, [own[each] for each in order]), self.sizes, sorted(self.digits)), shape)
+        return reshape(
+            broadcast(reshape(ordered, [own[each] for each in order]), self.sizes, sorted(self.digits)), shape
+        )
 
 
 def reading_of(map_: IndexingMap, shape: Sequence[int], own: Sequence[int]) -> Reading | None:
@@ -185,7 +188,7 @@ def _digits(map_: IndexingMap, number: int, size: int) -> list[int] | None:
             if number in AffineExpr(((atom, 1),), 0).variables()[0] and _unit(atom, bounds) is None:
                 return None
     ordered = sorted(bounds)
-    pairs = list(zip(ordered, ordered[1:], strict=False))
+    pairs = list(itertools.pairwise(ordered))
     if any(after % before for before, after in pairs):
         return None
     return [after // before for before, after in reversed(pairs)] or [1]

@@ -70,9 +70,8 @@ def _sums_of(value: ir.Value) -> Iterator[ir.Operation]:
         is_difference = user.name == "stablehlo.subtract" and user.operands[0] == value
         if user.name in MOVES or user.name == "stablehlo.exponential" or is_difference:
             yield from _sums_of(user.results[0])
-        elif user.name == REDUCE and len(user.results) == 1 and reducing_function(user) == "add":
-            if number_of(user.operands[1]) == 0 and is_wide(user.results[0]):
-                yield user
+        elif user.name == REDUCE and len(user.results) == 1 and is_wide(user.results[0]):
+            yield from [user] if reducing_function(user) == "add" and number_of(user.operands[1]) == 0 else []
 
 
 def _made_of_row(sums: ir.Operation, attention: Attention) -> ir.Value | None:

@@ -147,7 +147,6 @@ class PartChain:
         """Return the shape of an array whose keys are in parts."""
         return [*shape[:position], self.count, self.length, *shape[position + 1 :]]
 
-
     def combined(self, parts: ir.Operation) -> ir.Value:
         """Write what combines parts; return the second product of attention.
 

@@ -35,7 +35,7 @@ def in_column_parts(attention: Attention, count: int) -> tuple[ir.Operation, ir.
     second, weights = attention.second, attention.weights
     numbers = ir.stablehlo.DotDimensionNumbers(second.attributes["dot_dimension_numbers"])
     batches = [list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)]
-    keys = [list(numbers.lhs_contracting_dimensions)[0], list(numbers.rhs_contracting_dimensions)[0]]
+    keys = [*numbers.lhs_contracting_dimensions, *numbers.rhs_contracting_dimensions]
     if attention.weight:
         batches, keys = batches[::-1], keys[::-1]
     shape, own = shape_of(weights), shape_of(attention.values)
@@ -44,9 +44,8 @@ def in_column_parts(attention: Attention, count: int) -> tuple[ir.Operation, ir.
     repeated = broadcast(weights, [count, *shape], range(1, len(shape) + 1))
     values = reshape(attention.values, [*own[:column], count, width, *own[column + 1 :]])
     # The number of the part comes before all in the weights, and before its columns in the values.
-    of_values = [[column, *(each + (each > column) for each in batches[1])], keys[1] + (keys[1] > column)]
-    batch = [0, *(each + 1 for each in batches[0])], of_values[0]
-    described = described_product(attention, batch, (keys[0] + 1, of_values[1]))
+    batch = [0, *(each + 1 for each in batches[0])], [column, *(each + (each > column) for each in batches[1])]
+    described = described_product(attention, batch, (keys[0] + 1, keys[1] + (keys[1] > column)))
     order, result = result_order(attention), shape_of(second.results[0])
     rows = [result[number] for number in order[:-1]]
     type_ = tensor([count, *rows, width], element_of(second.results[0]))

@@ -28,12 +28,22 @@ from xgpu.passes.prepare.chains.arranging import Arrangement
 from xgpu.passes.prepare.chains.caps import caps
 from xgpu.passes.prepare.chains.gradients import GradientChains, first_user, in_block
 from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved, moved_stages, with_operands_before
-from xgpu.passes.prepare.chains.row_sums import with_one_sum
 from xgpu.passes.prepare.chains.results import write_result
+from xgpu.passes.prepare.chains.row_sums import with_one_sum
 from xgpu.passes.prepare.chains.softmax import with_quotients
 from xgpu.passes.prepare.chains.sums import write_sums
 from xgpu.passes.prepare.chains.weights import in_column_parts
-from xgpu.structure import attributes_of, backward_slice, copy_operation, defining_op, dtype_of, in_order, is_argument, producer, users_of
+from xgpu.structure import (
+    attributes_of,
+    backward_slice,
+    copy_operation,
+    defining_op,
+    dtype_of,
+    in_order,
+    is_argument,
+    producer,
+    users_of,
+)
 
 _SUMS = frozenset((REDUCE,))
 _SLICE = "stablehlo.slice"
@@ -162,7 +172,6 @@ class FindChains(BlockRewrite):
         for old, new in replaced.items():
             old.replace_all_uses_with(new)
         return _dead([*(producer(old) for old in replaced), *unread])
-
 
     def _chained_of_full(self, attention: Attention, target: Device) -> list[ir.Operation]:
         """Make a chain of attention whose weights are multiplied as f32: so are queries and keys, which are exact."""

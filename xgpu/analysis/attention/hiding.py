@@ -12,7 +12,7 @@ _SELECT, _AND, _OR, _NOT = "stablehlo.select", "stablehlo.and", "stablehlo.or", 
 
 
 class Hiding(NamedTuple):
-    """Conditions that all hold where a logit is not -inf, and those that hold where it is no other number, by choice."""
+    """The conditions that all hold where a logit is not chosen to be -inf, or to be another number."""
 
     infinite: frozenset[Condition]
     finite: frozenset[Condition]

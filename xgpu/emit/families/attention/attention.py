@@ -167,11 +167,9 @@ class AttentionEmitter:
         factors = self.attention.softmax.factors
         for (value, map_), divides in factors.others_along(self.attention.key, is_along=True):
             factor = convert(program.tile(value, then(self.tiles.weights, map_)), FULL)
-            if divides:
-                # What is read beyond the last key is zero, as weights are.
-                weights = hlo.divide(weights, self._where_keys(factor, 1, at))
-            else:
-                weights = hlo.multiply(weights, factor)
+            # What is read beyond the last key is zero, as weights are.
+            divisor = self._where_keys(factor, 1, at) if divides else None
+            weights = hlo.multiply(weights, factor) if divisor is None else hlo.divide(weights, divisor)
         for (value, map_), keeps in factors.conditions_along(self.attention.key, is_along=True):
             condition, zero = program.tile(value, then(self.tiles.weights, map_)), splat_like(0, weights)
             weights = hlo.select(condition, *((weights, zero) if keeps else (zero, weights)))

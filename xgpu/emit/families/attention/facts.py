@@ -31,7 +31,6 @@ from xgpu.indexing.tiles.product_maps import ROW_BYTES, order_problem
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.structure import body_of, defining_op, dtype_of
 
-
 _MOST_NARROW, _NARROW_BITS = 576, 16
 """The elements of the longest queries of so many bits: those of a compressed cache, 512 and 64 that have positions."""
 
