@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from xgpu.analysis.attention.places import MOVES, SPREADS, Place, behind, number_of, then
+from xgpu.analysis.attention.places import SPREADS, Place, behind, number_of, then
 from xgpu.analysis.attention.weight_factors import Condition
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.structure import defining_op
@@ -21,7 +21,7 @@ class Hiding(NamedTuple):
 def hiding(logits: Place) -> Hiding:
     """Return the conditions by which logits are chosen to be numbers."""
     infinite, finite = frozenset[Condition](), frozenset[Condition]()
-    value, map_ = behind(logits, MOVES)
+    value, map_ = behind(logits, SPREADS)
     while (op := defining_op(value)) is not None and op.name == _SELECT:
         read = [(op.operands[each.operand], then(map_, each.map)) for each in accesses(op)]
         numbers = {position: number_of(read[position][0]) for position in (1, 2)}
@@ -32,7 +32,7 @@ def hiding(logits: Place) -> Hiding:
         seen = 3 - hidden[0]
         own = parts_of(Condition(behind(read[0], SPREADS), seen == 1))
         infinite, finite = (infinite | own, finite) if low else (infinite, finite | own)
-        value, map_ = behind(read[seen], MOVES)
+        value, map_ = behind(read[seen], SPREADS)
     if op is not None and op.name == "stablehlo.add":
         for each in accesses(op):
             infinite |= hiding((op.operands[each.operand], then(map_, each.map))).infinite

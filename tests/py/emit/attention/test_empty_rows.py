@@ -91,7 +91,8 @@ def test_gradients(name: str) -> None:
     emitters = [kernel.emitter for kernel in program.kernels]
     assert emitters.count("attention") == 1
     assert emitters.count("sums") == 2
-    arrays = _arrays(program, 5)
+    # What is added to logits does not choose their gradients: those of rows that see nothing are not numbers.
+    arrays = _arrays(program, 0 if name == "added" else 5)
     found, reference = program.run(*arrays, sanitize=True), program.reference(*arrays)
     for own, other, exact in zip(found, reference, _exact(arrays, name == "two masks"), strict=True):
         ours, theirs = (np.asarray(each, np.float64) - exact for each in (own, other))
@@ -129,10 +130,9 @@ def test_keys_in_parts() -> None:
 
 
 @pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
-@pytest.mark.parametrize("name", ["before and after", "any", "nan_to_num"])
+@pytest.mark.parametrize("name", ["before and after", "any", "where"])
 def test_kernels_stay_in_registers(name: str) -> None:
-    specs = [each.replace("64]", "128]") for each in _QKV]
-    for kernel in xgpu.compile(with_gradients(_attention(_FORMS[name])), specs[0], *specs, _MASK).kernels:
+    for kernel in xgpu.compile(with_gradients(_attention(_FORMS[name])), _QKV[0], *_QKV, _MASK).kernels:
         if kernel.emitter in ("attention", "sums"):
             assert kernel.assembled.spill_bytes == 0
             assert not [remark for remark in kernel.assembled.remarks if "serialized" in remark]
