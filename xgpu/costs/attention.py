@@ -72,13 +72,14 @@ class AttentionSizes(NamedTuple):
         return self.element_bytes / _NARROW_BYTES
 
 
-def is_fast(attention: AttentionSizes, target: Device, more: float = 0.0, is_whole: bool = False) -> bool:
+def is_fast(
+    attention: AttentionSizes, target: Device, more: float = 0.0, products: AttentionSizes | None = None
+) -> bool:
     """Whether a kernel of attention, or one of parts of the keys and what combines them, is faster than a library.
 
-    Beside it ``more`` time is needed. Keys have no parts if it ``is_whole``.
+    Beside it ``more`` time is needed. A library may compute ``products`` of other sizes.
     """
-    ours = kernel_seconds(attention, target) if is_whole else fastest_seconds(attention, target)
-    return ours + more < library_seconds(attention, target)
+    return fastest_seconds(attention, target) + more < library_seconds(products or attention, target)
 
 
 def copying_seconds(elements: int, element_bytes: int, target: Device) -> float:

@@ -43,6 +43,8 @@ class Arrangement:
     """
 
     operands: Sequence[Operand]
+    widened: set[ir.Value] = field(default_factory=set)
+    """Arrays in order that are made of elements of 16 bits: boxes are copied of them, not of what they are made of."""
     copies: set[ir.Value] = field(default_factory=set)
     """The copies that were written: arrays, of which kernels copy boxes."""
     slices: set[ir.Operation] = field(default_factory=set)
@@ -52,19 +54,22 @@ class Arrangement:
     @classmethod
     def of(cls, gradient: Gradient) -> "Arrangement":
         """Return the operands of a gradient's products, and of attention's, that are not in order."""
-        return cls([each for each in _operands(gradient) if not _is_in_order(each)])
+        own = list(_operands(gradient))
+        widened = {array for each in own if _is_widened(array := _array_behind(each)[0]) and _is_in_order(each)}
+        return cls([each for each in own if not _is_in_order(each)], widened)
 
     @property
     def elements(self) -> int:
         """The elements of all arrays that are copied."""
         copied = {_array_behind(each)[:2] for each in self.operands}
-        return sum(math.prod(shape_of(array)) for array, _ in copied)
+        return sum(math.prod(shape_of(array)) for array in (*(array for array, _ in copied), *self.widened))
 
     def write(self) -> None:
         """Have the products read copies, each moved back to the order of the operand; of the same array the same.
 
         They are written where the arrays are: chains of a gradient may be before its products.
         """
+        self.copies |= self.widened
         parts: dict[tuple[ir.Value, int], ir.Value] = {}
         points: dict[ir.Value, ir.InsertionPoint] = {}
         for each in self.operands:
@@ -104,6 +109,11 @@ class Arrangement:
         self._read.clear()
         self.copies.clear()
         self.slices.clear()
+
+
+def _is_widened(value: ir.Value) -> bool:
+    op = defining_op(value)
+    return op is not None and op.name == "stablehlo.convert" and dtype_of(op.operands[0]) != dtype_of(value)
 
 
 def _array_behind(operand: Operand) -> tuple[ir.Value, int, list[ir.Operation]]:

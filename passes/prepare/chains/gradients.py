@@ -210,7 +210,7 @@ class GradientChains:
     def _last(self) -> ir.Operation:
         """The last operation of the block that makes a result of the gradient."""
         results = results_of(self.gradient)
-        return in_order([_in_block(producer(result), self.end.block) or self.end for result in results])[-1]
+        return in_order([in_block(producer(result), self.end.block) or self.end for result in results])[-1]
 
     def _reciprocal(self, value: ir.Value) -> ir.Value:
         if value not in self._reciprocals:
@@ -234,12 +234,12 @@ def first_user(gradient: Gradient) -> ir.Operation | None:
     block = gradient.attention.second.block
     users = [user for value in results_of(gradient) if value not in gradient.rows for user in users_of(value)]
     users += gradient.readers
-    found = [_in_block(user, block) for user in users]
+    found = [in_block(user, block) for user in users]
     known = [op for op in found if op is not None]
     return in_order(known)[0] if known and len(known) == len(found) else None
 
 
-def _in_block(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
+def in_block(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
     """Return the operation of a block that an operation is, or is inside of; None if it is in another function."""
     while op.block != block:
         parent = op.parent

@@ -16,6 +16,7 @@ from xgpu.passes.prepare.chains.lengths import Lengths
 from xgpu.structure import (
     backward_slice,
     block_of,
+    captured,
     copy_operation,
     defining_op,
     dtype_of,
@@ -187,7 +188,7 @@ def with_operands_before(chain: ir.Operation, results: Container[ir.Value]) -> b
         return op.block != chain.block or op.is_before_in_block(chain)
 
     later = list(backward_slice(chain.operands, is_before))
-    if any(op.name not in OPERATIONS or len(op.regions) for op in later):
+    if any(op.name not in OPERATIONS or captured(op) for op in later):
         return False
     if any(value in results for op in later for value in op.operands):
         return False

@@ -1,42 +1,14 @@
-"""Shared parts of rewrites of attention in a chain: its logits, its softmax, and the order of its result."""
+"""Shared parts of rewrites of attention in a chain: its products, and the order of its result."""
 
-import math
 from collections.abc import Callable, Sequence
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import Attention
 from xgpu.dialects.chain import returned
 from xgpu.emit.families.attention.tiles import FULL
-from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, reshape, shape_of, splat, tensor
+from xgpu.hlo.stablehlo_builder import fill_region, shape_of, splat, tensor
 from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION
-from xgpu.indexing.access import integers
-from xgpu.structure import copy_operation, element_of, producer
-
-
-def logits_of_weights(attention: Attention, value: ir.Value) -> ir.Value:
-    """Write logits as f32 in the shape of the weights, of what the program has for them."""
-    path = []
-    made, end = convert(value, FULL), attention.weights
-    while end != attention.softmax.logits:
-        path.append(producer(end))
-        end = producer(end).operands[0]
-    for op in reversed(path):
-        if op.name == "stablehlo.reshape":
-            made = reshape(made, shape_of(op.results[0]))
-        elif op.name == "stablehlo.transpose":
-            made = hlo.transpose(made, integers(op, "permutation"))
-    return made
-
-
-def softmax_of(attention: Attention, logits: ir.Value, dimension: int) -> list[ir.Value]:
-    """Write the softmax along a dimension; return it, rounded, the largest logits and the sums of the weights."""
-    shape = shape_of(logits)
-    rows = [number for number in range(len(shape)) if number != dimension]
-    (largest,) = reduced([logits], dimension, [-math.inf], lambda each: [hlo.maximum(*each)])
-    powers = hlo.exponential(hlo.subtract(logits, broadcast(largest, shape, rows)))
-    (total,) = reduced([powers], dimension, [0.0], lambda each: [hlo.add(*each)])
-    weights = hlo.divide(powers, broadcast(total, shape, rows))
-    return [convert(weights, element_of(attention.weights)), largest, total]
+from xgpu.structure import copy_operation, producer
 
 
 def described_product(

@@ -9,18 +9,18 @@ from xgpu import ir
 from xgpu.analysis.attention.attention import Attention
 from xgpu.dialects.chain import ChainOp
 from xgpu.emit.families.attention.tiles import in_memory
-from xgpu.hlo.stablehlo_builder import broadcast, hlo, reshape, shape_of, tensor, transpose
+from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, reshape, shape_of, tensor, transpose
 from xgpu.indexing.access import ranges
-from xgpu.indexing.affine import AffineExpr, dim, symbol
+from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.simplify import Simplifier
+from xgpu.passes.prepare.chains.lifting import Lifted, RowCode
 from xgpu.passes.prepare.chains.rewriting import (
     described_product,
-    logits_of_weights,
     moved_after,
-    softmax_of,
 )
+from xgpu.passes.prepare.chains.weights import factored, has_logits_of_weights, logits_of_weights, softmax_of
 from xgpu.structure import backward_slice, body_of, copy_operation, element_of, in_order, is_argument
 
 
@@ -67,7 +67,7 @@ class MergedRows:
         gathered = self._gathered() if gathers else None
         if gathers and gathered is None:
             return None
-        needed = [attention.softmax.logits, attention.values]
+        needed = [attention.softmax.logits, attention.values, *attention.softmax.others]
         own = {attention.queries} if gathers else set()
         slice_ = in_order(backward_slice(needed, lambda value: is_argument(value) or value in own))
         read = {value for op in slice_ for value in op.operands} | set(needed)
@@ -85,8 +85,7 @@ class MergedRows:
             for op in slice_:
                 copy_operation(op, copies)
             with attention.second.location:
-                logits = logits_of_weights(attention, copies[attention.softmax.logits])
-                sums = self._sums(logits, copies[attention.values], result)
+                sums = self._sums(copies, result)
                 hlo.return_([self.moved(sums) if moves else sums])
         return chain
 
@@ -112,16 +111,45 @@ class MergedRows:
         """The number of groups along each of these dimensions."""
         return [self._groups[number] for number in self._others]
 
-    def _sums(self, logits: ir.Value, values: ir.Value, result: ir.RankedTensorType) -> ir.Value:
-        """Write the softmax of all rows, and what it weights."""
-        attention, count = self.attention, len(self._others)
+    def _sums(self, copies: dict[ir.Value, ir.Value], result: ir.RankedTensorType) -> ir.Value:
+        """Write the softmax of all rows, and what it weights, of copies of what the chain had."""
+        attention, softmax, count = self.attention, self.attention.softmax, len(self._others)
+        logits = logits_of_weights(attention, copies[softmax.logits])
         arrangement = self._arrangement([dim(number) for number in range(len(attention.shape))])
         together = arrangement.together(logits, [*self._sizes, self.rows, attention.keys])
-        weights, *_ = softmax_of(attention, together, count + 1)
+        weights, *_ = softmax_of(together, count + 1, None if softmax.is_plain else self._row_code(copies))
+        weights = factored(weights, softmax.factors, softmax.conditions, self._lifted(copies).at)
         batch = list(range(count))
         described = described_product(attention, (batch, batch), (count + 1, count))
-        operands = [weights, self._of_groups(values)]
+        operands = [convert(weights, element_of(attention.weights)), self._of_groups(copies[attention.values])]
         return ir.Operation.create("stablehlo.dot_general", [result], operands, described).results[0]
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether what weights of rows are multiplied by, and divided by, can be written for all rows together."""
+        copies: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(self.chain).arguments}
+        softmax = self.attention.softmax
+        places = [*softmax.factors.places, *(each.place for each in softmax.dropped)]
+        is_lifted = self._lifted(copies).is_possible(places) and self._row_code(copies).is_possible
+        return is_lifted and has_logits_of_weights(self.attention)
+
+    def _row_code(self, copies: dict[ir.Value, ir.Value]) -> RowCode:
+        """What writes values of each row."""
+        return RowCode(self.attention.softmax, Lifted([*self._sizes, self.rows], self._to_weights(False), copies))
+
+    def _lifted(self, copies: dict[ir.Value, ir.Value]) -> Lifted:
+        """What writes values of each weight."""
+        return Lifted([*self._sizes, self.rows, self.attention.keys], self._to_weights(True), copies)
+
+    def _to_weights(self, has_keys: bool) -> IndexingMap:
+        """Return the map from the indices of a group, a row of it and perhaps a key to those of the weights."""
+        sizes, key = (*self._sizes, self.rows, self.attention.keys), self.attention.key
+        inside = delinearize(dim(len(sizes) - 2), self.members)
+        results = []
+        for number, (count, member) in enumerate(zip(self.members, inside, strict=True)):
+            group = dim(self._others.index(number)) if number in self._others else constant(0)
+            results.append(group * count + member if number != key else dim(len(sizes) - 1) * has_keys)
+        return IndexingMap(ranges(sizes[: None if has_keys else -1]), (), tuple(results)).with_simple_results()
 
     def _of_groups(self, values: ir.Value) -> ir.Value:
         """Return the values of each group, those of its first member: groups x keys x columns."""

@@ -14,24 +14,39 @@ from xgpu.analysis.attention.places import REDUCE
 from xgpu.analysis.attention.sum_groups import SumGroups
 from xgpu.costs.attention import copying_seconds, is_fast, is_gradient_fast
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.emit.families.attention.facts import attention_problem, sizes_of
+from xgpu.emit.families.attention.facts import attention_problem, most_columns, sizes_of
+from xgpu.emit.families.attention.tiles import FULL
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.computed_matrices import matrix_for_sums
-from xgpu.hlo.stablehlo_builder import reshape
+from xgpu.hlo.stablehlo_builder import convert, reshape
+from xgpu.hlo.tensor_cores import ALGORITHM
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.prepare.chains.arranging import Arrangement
 from xgpu.passes.prepare.chains.caps import caps
-from xgpu.passes.prepare.chains.gradients import GradientChains, first_user
-from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved, moved_stages
+from xgpu.passes.prepare.chains.gradients import GradientChains, first_user, in_block
+from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved, moved_stages, with_operands_before
 from xgpu.passes.prepare.chains.results import write_result
+from xgpu.passes.prepare.chains.row_sums import with_one_sum
 from xgpu.passes.prepare.chains.softmax import with_quotients
 from xgpu.passes.prepare.chains.sums import write_sums
-from xgpu.structure import backward_slice, defining_op, dtype_of, in_order, is_argument, producer, users_of
+from xgpu.passes.prepare.chains.weights import in_column_parts
+from xgpu.structure import (
+    attributes_of,
+    backward_slice,
+    copy_operation,
+    defining_op,
+    dtype_of,
+    in_order,
+    is_argument,
+    producer,
+    users_of,
+)
 
 _SUMS = frozenset((REDUCE,))
+_SLICE = "stablehlo.slice"
 _RESHAPES = frozenset(("stablehlo.reshape",))
 
 
@@ -117,14 +132,27 @@ class FindChains(BlockRewrite):
             dead = self._chained(written, target, has_result=False)
         return dead or _unread(written)
 
-    def _chained(self, op: ir.Operation, target: Device, has_result: bool = True) -> list[ir.Operation]:
+    def _chained(
+        self,
+        op: ir.Operation,
+        target: Device,
+        has_result: bool = True,
+        parts: int = 1,
+        unread: Sequence[ir.Operation] = (),
+    ) -> list[ir.Operation]:
         """Make chains of attention whose second product ``op`` is, if it is one; return what nothing needs any more.
 
-        The program ``has_result`` if the product is one of its own.
+        The program ``has_result`` if the product is one of its own; of so many ``parts`` are its columns otherwise, in
+        an operation that is ``unread`` then.
         """
         attention = attention_of(op)
         if attention is None:
             return []
+        with_one_sum(attention)
+        if (count := -(-attention.columns // most_columns(attention))) > 1:
+            return self._chained_in_parts(attention, count, target)
+        if _is_mixed(attention):
+            return self._chained_of_full(attention, target)
         gradient = gradient_of(attention)
         if isinstance(gradient, str):
             remark(self.NAME, op, f"attention is left in parts: {gradient}")
@@ -132,7 +160,7 @@ class FindChains(BlockRewrite):
         if gradient.ends and not self.gradients:
             return []
         arranged = Arrangement.of(gradient)
-        if not _is_faster(gradient, arranged, target, has_result):
+        if not _is_faster(gradient, arranged, target, has_result, parts):
             return []
         if not gradient.ends and _is_of_computed_matrices(attention, target):
             remark(self.NAME, op, "attention is left in parts: sums read what keys and values are computed of once")
@@ -143,7 +171,37 @@ class FindChains(BlockRewrite):
             return []
         for old, new in replaced.items():
             old.replace_all_uses_with(new)
-        return _dead([producer(old) for old in replaced])
+        return _dead([*(producer(old) for old in replaced), *unread])
+
+    def _chained_of_full(self, attention: Attention, target: Device) -> list[ir.Operation]:
+        """Make a chain of attention whose weights are multiplied as f32: so are queries and keys, which are exact."""
+        first = attention.first.results[0]
+        with ir.InsertionPoint(attention.first), attention.first.location:
+            operands = [convert(each, FULL) for each in attention.first.operands]
+            kept = {name: each for name, each in attributes_of(attention.first).items() if name != ALGORITHM}
+            wide = ir.Operation.create(attention.first.name, [first.type], operands, kept)
+        first.replace_all_uses_with(wide.results[0])
+        if dead := self._chained(attention.second, target, unread=[attention.first]):
+            return dead
+        wide.results[0].replace_all_uses_with(first)
+        return _dead([wide])
+
+    def _chained_in_parts(self, attention: Attention, count: int, target: Device) -> list[ir.Operation]:
+        """Make a chain whose columns are in so many parts, for each of which the weights are computed again."""
+        if attention.columns % count:
+            return []
+        whole, (product, result) = attention.second.results[0], in_column_parts(attention, count)
+        whole.replace_all_uses_with(result)
+        if dead := self._chained(product, target, parts=count, unread=[attention.second]):
+            return dead
+        result.replace_all_uses_with(whole)
+        return _dead([producer(result)])
+
+
+def _is_mixed(attention: Attention) -> bool:
+    """Whether queries and keys have 16 bits, and weights and values f32."""
+    narrow, wide = ({dtype_of(each).hlo for each in op.operands} for op in (attention.first, attention.second))
+    return wide == {FULL} and narrow in ({"bf16"}, {"f16"})
 
 
 def _rewrite_each(operations: Sequence[ir.Operation], chained: Callable[[ir.Operation], list[ir.Operation]]) -> None:
@@ -160,14 +218,14 @@ def _rewrite_each(operations: Sequence[ir.Operation], chained: Callable[[ir.Oper
             each.erase()
 
 
-def _is_faster(gradient: Gradient, arranged: Arrangement, target: Device, has_result: bool) -> bool:
-    """Whether chains, with copies of their operands, take less time than products of a library."""
+def _is_faster(gradient: Gradient, arranged: Arrangement, target: Device, has_result: bool, parts: int) -> bool:
+    """Whether chains, with copies of their operands, take less time than products of a library, of no column parts."""
     sizes = sizes_of(gradient.attention)
     copying = copying_seconds(arranged.elements, sizes.element_bytes, target)
     if gradient.ends:
         stored = sum(math.prod(shape_of(value)) * dtype_of(value).bits // 8 for value in gradient.elements)
         return is_gradient_fast(sizes, target, copying + stored / target.memory_bandwidth, has_result)
-    return is_fast(sizes, target, copying, gradient.attention.is_whole)
+    return is_fast(sizes, target, copying, sizes._replace(batch=sizes.batch // parts, columns=sizes.columns * parts))
 
 
 def _replaced(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Value] | str:
@@ -202,7 +260,7 @@ def _write(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Va
     # Sums of a gradient know the result in another shape, not in another order of its elements.
     stage = gradient.stage
     last = last_moved(stage, attention.element_bytes, _RESHAPES if gradient.sums else MOVED)
-    rows = list(attention.row_values) if gradient.ends else []
+    rows = list(attention.row_values) if gradient.ends or gradient.rows else []
     problems = []
     for result in (results := moved_stages(last)):
         chain = _write_attention(attention, [result, *rows], arranged)
@@ -212,7 +270,8 @@ def _write(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Va
     else:
         return problems[0]
     if not gradient.ends:
-        return {result: chain.results[0]}
+        made = _write_rows(gradient, chain)
+        return made if isinstance(made, str) else {result: chain.results[0], **made}
     end = first_user(gradient)
     if end is None:
         return "expected results of a gradient that are read"
@@ -228,6 +287,28 @@ def _write(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Va
     return made if isinstance(made, str) else {result: chain.results[0], **made}
 
 
+def _write_rows(gradient: Gradient, chain: ir.Operation) -> Mapping[ir.Value, ir.Value] | str:
+    """Write values of rows that a program reads beside attention's result, of what its chain returns of each row.
+
+    What reads them comes after the chain then.
+    """
+    block = chain.block
+    readers = in_order(found for op in gradient.readers if (found := in_block(op, block)) is not None)
+    if readers and not chain.is_before_in_block(readers[0]):
+        chain.move_before(readers[0])
+        if not with_operands_before(chain, chain.results):
+            chain.erase()
+            return "expected what attention is of before what reads values of its rows"
+    copies: dict[ir.Value, ir.Value] = dict(zip(gradient.attention.row_values, list(chain.results)[1:], strict=False))
+    stored = list(copies)
+    with ir.InsertionPoint.after(chain), chain.location:
+        for op in depending(in_order(backward_slice(gradient.rows, stored.__contains__)), stored):
+            if op.results[0] not in copies:
+                copies = {**{operand: operand for operand in op.operands}, **copies}
+                copy_operation(op, copies)
+    return {value: copies[value] for value in gradient.rows}
+
+
 def _write_attention(attention: Attention, results: Sequence[ir.Value], arranged: Arrangement) -> ir.Operation | str:
     """Write the chain of attention; return it, or why there is no kernel for it."""
     result = results[0]
@@ -239,7 +320,7 @@ def _write_attention(attention: Attention, results: Sequence[ir.Value], arranged
     }
     inner |= arranged.slices
     problems = []
-    for moves in (MOVES, frozenset[str]()):
+    for moves in (MOVES | {_SLICE}, MOVES, frozenset[str]()):
         parts = Parts.of(results, Taken(inner, moved, moves, arranged.copies.__contains__))
         if (problem := attention_problem(attention, result, {value: value for value in parts.inputs})) is not None:
             problems.append(problem)

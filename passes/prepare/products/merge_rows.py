@@ -52,11 +52,11 @@ class MergeRows(OperationRewrite):
     def rewrite(self, op: ir.Operation) -> None:
         """Merge the rows of a chain, if it is attention of which nothing but its result is stored."""
         attention = chained_attention(op)
-        if attention is None or len(op.results) != 1 or attention.is_whole:
+        if attention is None or len(op.results) != 1 or attention.has_parts:
             return
         # What a mask says by the numbers of rows it says by those of one dimension.
         merged = None if visible_keys(attention) is not None else MergedRows.of(op, attention)
-        if merged is None:
+        if merged is None or not merged.is_possible:
             return
         for gathers, moves in _FORMS:
             if not self._is_faster(attention, merged, gathers):

@@ -1,5 +1,6 @@
 """The pass `split-chains`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,13 +9,16 @@ from xgpu.analysis.attention.attention import Attention
 from xgpu.analysis.attention.visible_keys import visible_keys
 from xgpu.costs.attention import kernel_seconds, split_keys, splits_of
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.dialects.chain import CHAIN
+from xgpu.dialects.chain import CHAIN, returned
 from xgpu.emit.families.attention.facts import chain_problem, chained_attention, sizes_of
 from xgpu.passes.framework.base import OperationRewrite, main_of
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.prepare.chains.rewriting import moved_after
-from xgpu.passes.prepare.chains.splitting import PartChain, combined
-from xgpu.structure import replace_op
+from xgpu.passes.prepare.chains.splitting import PartChain
+from xgpu.structure import replace_op, users_of
+
+_MOST_LOOKED_AT = 64
+"""Operations that compute from what is stored of rows that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +57,38 @@ class SplitChains(OperationRewrite):
         main_of(module)
 
     def rewrite(self, op: ir.Operation) -> None:
-        """Split the keys of a chain, if it is attention of which nothing but its result is stored."""
+        """Split the keys of a chain, if it is attention, unless chains of its gradient read what it stores of rows."""
         attention = chained_attention(op)
-        if attention is None or len(op.results) != 1 or attention.is_whole:
+        if attention is None or attention.has_parts or _leads_to_chains(list(op.results)[1:]):
             return
         length = split_keys(attention.keys, self.parts or _splits(attention, device(self.target)))
         if length >= attention.keys:
             return
-        parts = PartChain(op, attention, length).write()
+        split = PartChain(op, attention, length)
+        if not split.is_possible:
+            remark(self.NAME, op, "keys are left together: what rows are divided by is not computed of these alone")
+            return
+        parts = split.write()
         problem = chain_problem(parts)
         if problem is not None:
             remark(self.NAME, op, f"keys are left together: {problem}")
             parts.erase()
             return
-        replace_op(op, [moved_after(op, attention, combined(attention, parts))])
+        rows = split.combined_rows(parts, returned(op)[1:]) if len(op.results) > 1 else []
+        replace_op(op, [moved_after(op, attention, split.combined(parts)), *rows])
+
+
+def _leads_to_chains(values: Sequence[ir.Value]) -> bool:
+    """Whether a chain reads what is computed from some values, among the first operations that are."""
+    pending, seen = list(values), set[ir.Operation]()
+    while pending and len(seen) < _MOST_LOOKED_AT:
+        for user in users_of(pending.pop()):
+            if user.name == CHAIN:
+                return True
+            if user not in seen:
+                seen.add(user)
+                pending += user.results
+    return False
 
 
 def _splits(attention: Attention, target: Device) -> int:

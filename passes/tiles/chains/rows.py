@@ -112,10 +112,12 @@ class ChainRows:
             return
         largest = code[self.program.largest]
         map_ = self.program.stores[0].map
+        # The first result may be one of rows.
+        column = [create_index(0)] * (len(map_.symbols) - 1)
         limit = constant(hidden + FAR_ABOVE, ir.F32Type.get())
         is_low = _boolean(False)
         for half in range(2):
-            here = InDomainOp.build(map_, [*tile.at, position.rows[half], create_index(0)])
+            here = InDomainOp.build(map_, [*tile.at, position.rows[half], *column])
             below = ir.arith.cmpf(ir.arith.CmpFPredicate.OLE, largest.at(half, 0), limit)
             is_low = ir.arith.ori(is_low, ir.arith.andi(below, here))
         self.order.note(tile, is_low)

@@ -18,7 +18,7 @@ from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.structure import backward_slice, defining_op, dtype_of
+from xgpu.structure import backward_slice, captured, defining_op, dtype_of
 
 _DIVIDE = "stablehlo.divide"
 _LEAST_OF_FUNCTION = 8
@@ -77,10 +77,9 @@ class Attention:
         return dim(self.key), self.keys
 
     @property
-    def is_whole(self) -> bool:
-        """Whether rows and keys are to stay as they are: in parts already, with factors, or other values of rows."""
-        softmax = self.softmax
-        return bool(softmax.within or softmax.factors) or not softmax.is_plain
+    def has_parts(self) -> bool:
+        """Whether keys are in parts already, of which the last has room for more."""
+        return bool(self.softmax.within)
 
     @property
     def others(self) -> list[int]:
@@ -169,7 +168,10 @@ def _with_weights(second: ir.Operation, weight: int) -> Attention | None:
     softmax = find_softmax(second.operands[weight], key)
     if softmax is None:
         return None
-    for first, map_ in _products_behind_alone(softmax.logits, softmax.map).items():
+    products = _products_behind_alone(softmax.logits, softmax.map)
+    # Where logits are sums of several products, that of the longest rows is the kernel's, and others are in memory.
+    for first in sorted(products, key=lambda each: -contracted_elements(each)):
+        map_ = products[first]
         # A loop around the second alone would compute the first again.
         if map_ is None or first.block != second.block or _depends(softmax.others, first):
             continue
@@ -178,10 +180,15 @@ def _with_weights(second: ir.Operation, weight: int) -> Attention | None:
     return None
 
 
+def contracted_elements(product: ir.Operation) -> int:
+    """Return how many elements a product contracts."""
+    return math.prod(each.size for each in accesses(product)[0].map.symbols)
+
+
 def _depends(values: Sequence[ir.Value], op: ir.Operation) -> bool:
     """Whether one of some values is computed from an operation, or inside a region of a later one."""
     found = backward_slice(values, _comes_before([op]))
-    return any(each == op or len(each.regions) for each in found)
+    return any(each == op or captured(each) for each in found)
 
 
 def _with_first(sums: Weighted, first: ir.Operation, softmax: Softmax, map_: IndexingMap, key: int) -> Attention | None:

@@ -27,13 +27,14 @@ from xgpu.analysis.attention.places import (
     reducing_function,
     then,
 )
-from xgpu.analysis.attention.weight_factors import NO_FACTORS, Factor, WeightFactors, taken_off
+from xgpu.analysis.attention.softmax import Softmax
+from xgpu.analysis.attention.weight_factors import NO_FACTORS, Factor, WeightFactors, cleaning, taken_off
 from xgpu.indexing.access import identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, symbol
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.structure import block_of, defining_op, dtype_of, producer, users_of
+from xgpu.structure import block_of, defining_op, dtype_of, is_used, producer, users_of
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Gradient:
     """The products, ``ends``, that are computed from attention's logits beside its result, and the ``sums`` of rows.
 
     Other operations read ``elements``, such as the logits' gradient, of which that of a bias is made; and ``readers``
-    read ``rows``, values of each row, of which the gradient of a sink is made.
+    read ``rows``, values of each row, of which the gradient of a sink is made. There may be such rows alone.
     """
 
     attention: Attention
@@ -91,10 +92,13 @@ def gradient_of(attention: Attention) -> Gradient | str:
     gradient = Gradient(attention, tuple(readers.ends), sums)
     if not readers.others:
         return gradient
-    read, outside = readers.elements()
+    read, outside = readers.elements(first=True)
+    if not all(readers.is_row(value) or _is_of_gradient(value, gradient) for value in read):
+        read, outside = readers.elements(first=False)
     rows = [value for value in read if readers.is_row(value)]
     elements = [value for value in read if value not in rows]
-    if not sums or not readers.ends or not all(_is_of_gradient(value, gradient) for value in elements):
+    has_gradient, has_rows_alone = bool(sums and readers.ends), not (sums or readers.ends or elements)
+    if not (has_gradient or has_rows_alone) or not all(_is_of_gradient(value, gradient) for value in elements):
         return next(iter(readers.others.values()))
     others = [user for value in rows for user in users_of(value) if user in outside]
     return replace(gradient, elements=tuple(elements), rows=tuple(rows), readers=tuple(others))
@@ -131,7 +135,8 @@ class _Readers:
     def _goes_on(self, user: ir.Operation, value: ir.Value) -> bool:
         """Whether what reads a value computes others from it that are followed, too."""
         if user.name == DOT:
-            self.ends[user] = None
+            if is_used(*user.results):
+                self.ends[user] = None
             return False
         if user in self._known or user in self.sums:
             return True
@@ -147,13 +152,18 @@ class _Readers:
         self.others[user] = f"expected nothing but products of what lies between attention's, got '{user.name}'"
         return False
 
-    def elements(self) -> tuple[list[ir.Value], set[ir.Operation]]:
-        """Return those values of which products and sums are computed, and that something else is computed from, too.
+    def elements(self, first: bool) -> tuple[list[ir.Value], set[ir.Operation]]:
+        """Return the values that something else is computed from: and what is.
 
-        If that only rounds a value, it is what the value is rounded to. And return what is computed from them.
+        They are the ``first`` that products and sums are not only computed of, or else the last that are computed
+        element by element, such as logits times their gradient. If a value is only rounded, it is what it is rounded
+        to.
         """
         within = self._leading_to([*self.ends, *self.sums, *self._known, self._attention.second])
-        outside = {*self.others, *(self._leading_to(list(self.others)) - within)}
+        leading = self._leading_to(list(self.others))
+        if not first:
+            within |= {op for op in leading if any(math.prod(shape_of(each)) == self._whole for each in op.results)}
+        outside = {*self.others, *(leading - within)}
         followed = [value for op in self._inner if op in within for value in op.results]
         found: dict[ir.Value, None] = {}
         for value in (self._attention.first.results[0], *followed):
@@ -234,7 +244,7 @@ def _row_sum(op: ir.Operation, attention: Attention) -> RowSum | str:
     known = [each.place for each in softmax.factors.others]
     rows = [each for each in rest if each not in known and not _has_key(each, attention)]
     factors = factors.times(WeightFactors(others=tuple(Factor(each, False) for each in rest if each not in rows)))
-    if not factors.are_as(replace(softmax.factors, number=factors.number)):
+    if not _asked(factors, softmax).are_as(replace(softmax.factors, number=factors.number)):
         return "expected sums of gradients with the factors of the weights, and others that there are of each row"
     if weight[0] == softmax.powers[0]:
         rows.append(softmax.divisor or softmax.total)
@@ -243,6 +253,12 @@ def _row_sum(op: ir.Operation, attention: Attention) -> RowSum | str:
         return "expected sums of gradients of attention's own result"
     number = factors.number / softmax.factors.number * (-1 if multiplied.is_negative else 1)
     return RowSum(op, producer(product[0]), tuple(kept), tuple(rows), number, *found)
+
+
+def _asked(factors: WeightFactors, softmax: Softmax) -> WeightFactors:
+    """Return factors without conditions that leave out nothing but zeros, and numbers that are none."""
+    kept = (each for each in factors.conditions - softmax.dropped if cleaning(each.place) is None)
+    return replace(factors, conditions=frozenset(kept))
 
 
 def _has_key(place: Place, attention: Attention) -> bool:

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from xgpu import ir
+from xgpu.analysis.attention.hiding import hiding, is_same, parts_of
 from xgpu.analysis.attention.places import (
     MOVES,
     PAD,
@@ -18,7 +19,7 @@ from xgpu.analysis.attention.places import (
     reducing_function,
     then,
 )
-from xgpu.analysis.attention.weight_factors import NO_FACTORS, WeightFactors, unfactored
+from xgpu.analysis.attention.weight_factors import NO_FACTORS, Condition, WeightFactors, in_order, unfactored
 from xgpu.indexing.access import identity_map, integers, shape_of
 from xgpu.indexing.affine import dim
 from xgpu.indexing.constraints import Constraint
@@ -45,6 +46,9 @@ class Softmax:
     Instead of the largest logit of a row a ``reference`` may be subtracted, and instead of the sum the powers may be
     divided by a ``divisor``: values of each row that are computed from these, and from ``sources``. An attention sink,
     which is a logit without a value, is in both.
+
+    Rows of nothing but -inf may be ``empty_as_zero``: conditions that hide all of their logits make zeros of their
+    weights, too. Those that do nothing else are ``dropped`` from the factors.
     """
 
     logits: ir.Value
@@ -58,6 +62,8 @@ class Softmax:
     reference: Place | None = None
     divisor: Place | None = None
     sources: tuple[ir.Value, ...] = ()
+    empty_as_zero: bool = False
+    dropped: frozenset[Condition] = frozenset()
 
     @property
     def is_plain(self) -> bool:
@@ -65,27 +71,47 @@ class Softmax:
         return self.reference is None and self.divisor is None
 
     @property
+    def conditions(self) -> list[Condition]:
+        """All conditions by which weights are zero."""
+        return in_order(self.factors.conditions | self.dropped)
+
+    @property
     def others(self) -> list[ir.Value]:
         """The values beside logits that weights are computed from."""
-        return [*self.sources, *self.factors.values]
+        return [*self.sources, *self.factors.values, *(value for (value, _), _ in self.dropped)]
 
 
 def find_softmax(weights: ir.Value, key: int) -> Softmax | None:
     """Return what ``weights`` are the softmax of along ``key``, or that times factors."""
     whole = weights, identity_map(shape_of(weights)).with_simple_results()
-    for quotients, factors in unfactored(whole):
+    for quotients, factors in unfactored(behind(whole, SPREADS)):
         if (found := _softmax_of(quotients, key)) is not None:
-            is_factored = factors.has_normal_number and not _hides_logits(found.logits, factors)
-            return replace(found, factors=factors) if is_factored else None
+            return _factored(found, _inside_factors(factors, found.within), key)
     return None
 
 
-def _hides_logits(logits: ir.Value, factors: WeightFactors) -> bool:
+def _factored(softmax: Softmax, factors: WeightFactors, key: int) -> Softmax | None:
+    """Return a softmax with factors; None if a kernel would have other weights for rows that see nothing."""
+    cleans = factors.nan_as_zero or factors.bounded
+    if not factors.has_normal_number or (cleans and factors.others):
+        return None
+    hidden = hiding((softmax.logits, softmax.map))
+    along = frozenset(factors.conditions_along(key, is_along=True))
+    chosen = factors.chosen & along
+    if hidden.infinite and frozenset[Condition]().union(*map(parts_of, chosen)) >= hidden.infinite:
+        dropped = frozenset(each for each in chosen if parts_of(each) <= hidden.infinite)
+        factors = replace(factors, conditions=factors.conditions - dropped)
+        return replace(softmax, factors=factors, empty_as_zero=True, dropped=dropped)
+    asked = frozenset(each for each in along if not (each in chosen and parts_of(each) <= hidden.finite))
+    return None if _hides_logits(softmax.logits, asked) else replace(softmax, factors=factors)
+
+
+def _hides_logits(logits: ir.Value, asked: frozenset[Condition]) -> bool:
     """Whether a condition of factors is also one of logits: it is there for rows that see nothing, to be zero.
 
     A kernel would make NaN of these. What is looked at ends at products, and after `_MOST_LOOKED_AT` operations.
     """
-    conditions = {value for (value, _), _ in factors.conditions}
+    conditions = {value for (value, _), _ in asked}
     if not conditions:
         return False
     made = backward_slice([logits], lambda value: is_result_of(value, "stablehlo.dot_general"))
@@ -107,8 +133,9 @@ def _softmax_of(quotients: Place, key: int) -> Softmax | None:
     if difference is None or difference.name != "stablehlo.subtract":
         return None
     logits = behind((difference.operands[0], below_map), MOVES)
-    reference = _made_of((difference.operands[1], below_map), _Combination("maximum", -math.inf, logits), key)
-    divisor = _made_of((quotient.operands[1], map_), _Combination("add", 0.0, powers), key)
+    hidden = hiding(logits).infinite
+    reference = _made_of((difference.operands[1], below_map), _Combination("maximum", -math.inf, logits, hidden), key)
+    divisor = _made_of((quotient.operands[1], map_), _Combination("add", 0.0, powers, hidden), key)
     if reference is None or divisor is None:
         return None
     largest, total = reference.reduction, divisor.reduction
@@ -132,15 +159,37 @@ def _softmax_of(quotients: Place, key: int) -> Softmax | None:
     return replace(found, logits=value, map=map_, within=within)
 
 
+def _inside_factors(factors: WeightFactors, within: tuple[Constraint, ...]) -> WeightFactors:
+    """Return factors without what they are padded by where there are no logits: weights are zero there."""
+
+    def inside(place: Place) -> Place:
+        value, map_ = place
+        op = defining_op(value)
+        if op is None or op.name != PAD or not _is_padded_behind(op) or not set(within) >= set(beyond(op, map_)):
+            return place
+        return behind((op.operands[0], then(map_, accesses(op)[0].map)), SPREADS)
+
+    conditions, chosen = (
+        frozenset(each._replace(place=inside(each.place)) for each in part)
+        for part in (factors.conditions, factors.chosen)
+    )
+    others = tuple(each._replace(place=inside(each.place)) for each in factors.others)
+    return replace(factors, conditions=conditions, others=others, chosen=chosen)
+
+
 def _inside_padding(place: Place) -> tuple[Place, tuple[Constraint, ...]] | None:
     """Return what padding with -inf behind the last elements is of, and within which bounds; None if there is none."""
     value, map_ = place
     op = defining_op(value)
     if op is None or op.name != PAD or number_of(op.operands[1]) != -math.inf:
         return None
-    if any(integers(op, "interior_padding")) or any(integers(op, "edge_padding_low")):
+    if not _is_padded_behind(op):
         return None
     return behind((op.operands[0], then(map_, accesses(op)[0].map)), MOVES), beyond(op, map_)
+
+
+def _is_padded_behind(pad: ir.Operation) -> bool:
+    return not any(integers(pad, "interior_padding")) and not any(integers(pad, "edge_padding_low"))
 
 
 def beyond(pad: ir.Operation, map_: IndexingMap) -> tuple[Constraint, ...]:
@@ -153,11 +202,25 @@ def beyond(pad: ir.Operation, map_: IndexingMap) -> tuple[Constraint, ...]:
 
 
 class _Combination(NamedTuple):
-    """What reduces some elements: by a function, from a number on."""
+    """What reduces some elements: by a function, from a number on.
+
+    Where ``hidden`` conditions do not hold, elements may be left out.
+    """
 
     function: str
     start: float
     elements: Place
+    hidden: frozenset[Condition]
+
+    def takes(self, elements: Place) -> bool:
+        """Whether a reduction of some elements is one of these."""
+        if is_same(elements, self.elements):
+            return True
+        for inner, factors in unfactored(elements):
+            if inner == self.elements:
+                left_out = frozenset[Condition]().union(*map(parts_of, factors.chosen))
+                return factors.are_as(WeightFactors(conditions=factors.chosen)) and left_out <= self.hidden
+        return False
 
 
 class _RowValue(NamedTuple):
@@ -170,7 +233,7 @@ class _RowValue(NamedTuple):
 
 def _made_of(place: Place, combination: _Combination, key: int) -> _RowValue | None:
     """Return how a value of each row is computed, element by element, from one reduction along ``key``."""
-    function, start, elements = combination
+    function, start, *_ = combination
     top = behind(place, SPREADS)
     pending, seen, sources, found = [top], {top}, list[Place](), set[Place]()
     if key in {number for each in top[1].results for number in each.variables()[0]}:
@@ -178,7 +241,7 @@ def _made_of(place: Place, combination: _Combination, key: int) -> _RowValue | N
     while pending:
         value, map_ = pending.pop()
         reduced, op = _reduced((value, map_), function, start, key), defining_op(value)
-        if reduced is not None and reduced.elements == elements:
+        if reduced is not None and combination.takes(reduced.elements):
             found.add(reduced.result)
         elif op is None or not is_tiled(op) or len(seen) > _MOST_OPERATIONS:
             sources.append((value, map_))

@@ -6,8 +6,8 @@ so as a choice, or as a product with a condition that is made a number.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from xgpu import ir
@@ -44,29 +44,39 @@ class Factor(NamedTuple):
 
 @dataclass(frozen=True)
 class WeightFactors:
-    """Weights are multiplied by ``number`` and ``others``, and zero where one of the ``conditions`` drops them."""
+    """Weights are multiplied by ``number`` and ``others``, and zero where one of the ``conditions`` drops them.
+
+    By those that are ``chosen`` they are zero even if they would not be numbers. If all is ``nan_as_zero``, whatever is
+    not a number is zero; and if it is ``bounded``, infinite ones are the largest there are.
+    """
 
     number: float = 1.0
     conditions: frozenset[Condition] = frozenset()
     others: tuple[Factor, ...] = ()
+    chosen: frozenset[Condition] = frozenset()
+    nan_as_zero: bool = False
+    bounded: bool = False
 
     def __bool__(self) -> bool:
         return not self.are_as(NO_FACTORS)
 
     @property
+    def places(self) -> list[Place]:
+        """The values that they are computed from, and where they are."""
+        return [*(each.place for each in self.conditions), *(each.place for each in self.others)]
+
+    @property
     def values(self) -> list[ir.Value]:
         """The values that they are computed from."""
-        return [
-            value for value, _ in (*(each.place for each in self.conditions), *(each.place for each in self.others))
-        ]
+        return [value for value, _ in self.places]
 
     def others_along(self, dimension: int, is_along: bool) -> list[Factor]:
         """Return the other factors that differ along a dimension of the weights, or those that do not."""
-        return [
-            each
-            for each in self.others
-            if any(dimension in result.variables()[0] for result in each.place[1].results) is is_along
-        ]
+        return [each for each in self.others if _differs(each.place, dimension) is is_along]
+
+    def conditions_along(self, dimension: int, is_along: bool) -> list[Condition]:
+        """Return the conditions that differ along a dimension of the weights, or those that do not, in an order."""
+        return in_order(each for each in self.conditions if _differs(each.place, dimension) is is_along)
 
     @property
     def has_normal_number(self) -> bool:
@@ -75,13 +85,27 @@ class WeightFactors:
 
     def times(self, other: "WeightFactors") -> "WeightFactors":
         """Return the factors of both."""
-        return WeightFactors(self.number * other.number, self.conditions | other.conditions, self.others + other.others)
+        return WeightFactors(
+            self.number * other.number,
+            self.conditions | other.conditions,
+            self.others + other.others,
+            self.chosen | other.chosen,
+            self.nan_as_zero or other.nan_as_zero,
+            self.bounded or other.bounded,
+        )
 
     def after(self, map_: IndexingMap) -> "WeightFactors":
         """Return the factors found at the indices that a map leads to."""
-        conditions = (Condition((value, then(map_, at)), keeps) for (value, at), keeps in self.conditions)
-        others = (Factor((value, then(map_, at)), divides) for (value, at), divides in self.others)
-        return WeightFactors(self.number, frozenset(conditions), tuple(others))
+
+        def moved(place: Place) -> Place:
+            return place[0], then(map_, place[1])
+
+        conditions, chosen = (
+            frozenset(each._replace(place=moved(each.place)) for each in part)
+            for part in (self.conditions, self.chosen)
+        )
+        others = tuple(each._replace(place=moved(each.place)) for each in self.others)
+        return replace(self, conditions=conditions, others=others, chosen=chosen)
 
     def are_as(self, other: "WeightFactors") -> bool:
         """Whether weights that have the other factors are the same, but for rounding."""
@@ -90,6 +114,15 @@ class WeightFactors:
             and self.conditions == other.conditions
             and Counter(self.others) == Counter(other.others)
         )
+
+
+def in_order(conditions: Iterable[Condition]) -> list[Condition]:
+    """Return conditions in the order of their text: sets have none, and programs are to be the same each time."""
+    return sorted(conditions, key=lambda each: (str(each.place[0]), str(each.place[1]), each.keeps))
+
+
+def _differs(place: Place, dimension: int) -> bool:
+    return any(dimension in result.variables()[0] for result in place[1].results)
 
 
 NO_FACTORS = WeightFactors()
@@ -134,8 +167,40 @@ def _taken_off(op: ir.Operation, read: list[Place]) -> Iterator[tuple[int, Weigh
         yield 0, _factor(read[1], divides=True)
     elif op.name == _MULTIPLY:
         yield from ((number, _factor(read[1 - number], divides=False)) for number in range(2))
+    elif (cleaned := _cleaned(read)) is not None:
+        yield cleaned
     else:
-        yield from ((number, WeightFactors(conditions=each)) for number, each in _chosen(read))
+        yield from ((number, WeightFactors(conditions=each, chosen=each)) for number, each in _chosen(read))
+
+
+def _cleaned(read: list[Place]) -> tuple[int, WeightFactors] | None:
+    """Return which operand of a choice its result is, unless that is not a number, or infinite."""
+    kind, is_chosen, place = cleaning(read[0]) or (None, False, read[0])
+    number = 1 if is_chosen else 2
+    if kind is None or behind(read[number], MOVES) != behind(place, MOVES):
+        return None
+    if kind == "infinite":
+        return number, WeightFactors(bounded=True)
+    return (number, WeightFactors(nan_as_zero=True)) if number_of(read[3 - number][0]) == 0 else None
+
+
+def cleaning(condition: Place) -> tuple[str, bool, Place] | None:
+    """Return which numbers a condition tells from others, ``nan`` or ``infinite``: and whether it holds for the others.
+
+    Also the value that is told; None if it is another condition.
+    """
+    value, map_ = behind(condition, _SPREADS_ALONE)
+    op = defining_op(value)
+    if op is None or op.name != "stablehlo.compare":
+        return None
+    direction = ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
+    if direction not in ("EQ", "NE") or not dtype_of(op.operands[0]).is_float:
+        return None
+    left, right = ((op.operands[each.operand], then(map_, each.map)) for each in accesses(op))
+    if left == right:
+        return "nan", direction == "EQ", left
+    number = number_of(right[0])
+    return ("infinite", direction == "NE", left) if number is not None and math.isinf(number) else None
 
 
 def _chosen(read: list[Place]) -> Iterator[tuple[int, frozenset[Condition]]]:

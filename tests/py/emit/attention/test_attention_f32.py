@@ -289,3 +289,19 @@ def test_sums_stay_in_registers(width: int) -> None:
         )
         assert kernel.assembled.spill_bytes == 0
         assert not [remark for remark in kernel.assembled.remarks if "serialized" in remark]
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+def test_weights_of_f32_and_values_that_become_so(dtype: str) -> None:
+    """Queries and keys of 16 bits are multiplied as f32 with them, which is exact; weights are not rounded to 16."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        s = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32) * q.shape[-1] ** -0.5
+        return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(s, axis=-1), v)
+
+    program = xgpu.compile(function, f"{dtype}[1,70,2,40]", *[f"{dtype}[1,130,2,40]"] * 2)
+    assert [kernel.emitter for kernel in program.kernels].count("attention") == 1
+    q, k, v = program.random_inputs(31)
+    (found,) = program.run(q, k, v, sanitize=True)
+    assert found.dtype == np.float32
+    _is_right(found, _weights(q, k), v)

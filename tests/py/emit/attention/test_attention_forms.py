@@ -164,3 +164,23 @@ def test_logits_of_16_bits_leave_products_beside_each_other(width: int) -> None:
     program = xgpu.compile(function, *[_spec(2, 512, 4, width)] * 3)
     assert program.kernels[0].emitter == "attention"
     assert not [each for each in program.kernels[0].assembled.remarks if "serialized" in each]
+
+
+@pytest.mark.parametrize("width", [40, 64])
+def test_operands_that_are_parts_of_one_array(width: int) -> None:
+    """Queries, keys and values lie beside each other, behind each other and among what is not read: none are copied."""
+
+    def function(x: Any) -> Any:
+        parts = jnp.split(x[:, 3:], 3, axis=-1)
+        q, k, v = (each.reshape(1, -1, 2, width) for each in parts)
+        return einsum_attention(q, k[:, :100], v[:, :100])
+
+    program = compiled(function, f"bf16[1,133,{6 * width}]")
+    (x,) = program.random_inputs(21)
+    x[:, :3], x[:, 103:, 2 * width :] = np.nan, np.nan
+    (found,) = program.run(x, sanitize=True)
+    q, k, v = (each.reshape(1, 130, 2, width) for each in np.split(np.asarray(x[:, 3:], np.float64), 3, -1))
+    s = np.einsum("bqhd,bkhd->bhqk", q, k[:, :100]) * width**-0.5
+    p = np.exp(s - s.max(-1, keepdims=True))
+    expected = np.einsum("bhqk,bkhd->bqhd", p / p.sum(-1, keepdims=True), v[:, :100])
+    assert np.abs(np.asarray(found, np.float64) - expected).max() <= 2**-6

@@ -64,6 +64,12 @@ def _relative(q: Any, k: Any, v: Any, table: Any) -> Any:
     return _attend(q, k, v, table[bucket].transpose(2, 0, 1)[None])
 
 
+def _tempered(q: Any, k: Any, v: Any, temperatures: Any) -> Any:
+    """The gradient of a head's temperature is a sum of logits times their gradients."""
+    s = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32) * temperatures[:, None, None]
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(s * q.shape[-1] ** -0.5, axis=-1).astype(q.dtype), v)
+
+
 def _pairs(q: Any, k: Any, v: Any, pairs: Any, w: Any, mask: Any) -> Any:
     """Return attention of AlphaFold: its bias is a product, moved, and logits are of the operands' type."""
     s = jnp.einsum("bqhd,bkhd->bhqk", q * q.shape[-1] ** -0.5, k)
@@ -149,6 +155,7 @@ _FORMS: dict[str, tuple[_Program, list[int], list[str]]] = {
     "dot product": (_dot_product, [70, 130, 4, 2, 64], ["{own}[1,4,70,130]"]),
     "dot product, causal": (_causal_dot_product, [150, 150, 4, 1, 64], ["{own}[2,4,150,150]"]),
     "relative": (_relative, [70, 130, 2, 2, 64], ["{own}[32,2]"]),
+    "temperatures": (_tempered, [70, 130, 2, 2, 64], ["{f32}[2]"]),
 }
 _WIDE = ("heads", "dot product, causal", "relative")
 """The forms that are tested with operands of f32, too."""

@@ -116,6 +116,7 @@ def _dropout(q: Any, key: Any) -> Any:
         (_hashed, ("bf16[48,64]",) * 3),
         (jax.grad(_layers_computed_again), ("bf16[2,64,64]", _Q)),
         (lambda q: _sums(_logits(q, q), q), ("f32[2,512,4,64]",)),
+        (lambda q, v: _sums(_logits(q, q), v), ("bf16[2,512,4,64]", "f32[2,512,4,64]")),
         (lambda x: jax.nn.softmax(x @ x.T) @ x, ("f32[1024,64]",)),
     ],
 )
@@ -128,7 +129,6 @@ def test_found(function: _Program, specs: tuple[str, ...]) -> None:
     [
         (lambda q: _sums(_exact_logits(q, q), q), ("f32[2,512,4,64]",)),
         (lambda q: _sums(_logits(q, q), q), ("f32[2,512,4,256]",)),
-        (lambda q, v: _sums(_logits(q, q), v), ("bf16[2,512,4,64]", "f32[2,512,4,64]")),
         (lambda q: (_sums(s := _logits(q, q), q), s), (_Q,)),
         (lambda q: jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(_logits(q, q), axis=2).astype(q.dtype), q), (_Q,)),
         (_layers_of_one_softmax, (_Q, _Q)),

@@ -103,6 +103,10 @@ class AttentionEmitter:
             divisor = of_rows.divisor(_where_any(reference, hlo.multiply(rounded, scale)))
             rounded = hlo.divide(divisor, scale)
         quotient = self._divided(sums, of_rows.multiplied(rounded))
+        is_kept = of_rows.is_kept(largest, rounded)
+        if is_kept is not None:
+            shape = [self.tiles.rows, self.tiles.columns]
+            quotient = hlo.select(broadcast(is_kept, shape, [0]), quotient, splat_like(0, quotient))
         for value, output in zip(self.stored, outputs, strict=True):
             tile = quotient
             if value in self.attention.row_values:
@@ -135,7 +139,7 @@ class AttentionEmitter:
             is_above, base = self._base(before, highest)
             weights, scale, rounding = self._powers(logits, before, _finite(base), highest)
             total = hlo.add(hlo.multiply(total, scale), _reduced(weights, hlo.add, 0.0))
-            product = self._weighted(self._factored_weights(weights, program), arrays, [*at, step])
+            product = self._weighted(self._factored_weights(weights, program, [*at, step]), arrays, [*at, step])
             kept = hlo.multiply(sums, broadcast(scale, [rows, columns], [0]))
             if is_above is not None:
                 kept = rarely(broadcast(is_above, [rows, columns], [0]), kept, sums)
@@ -158,13 +162,15 @@ class AttentionEmitter:
         chosen: ir.Value = hlo.select(is_above, _plus(highest, self._lift), before)
         return is_above, chosen
 
-    def _factored_weights(self, weights: ir.Value, program: TileProgram) -> ir.Value:
+    def _factored_weights(self, weights: ir.Value, program: TileProgram, at: list[ir.Value]) -> ir.Value:
         """Return the weights of a step times their factors, but for those by which sums of a row are multiplied."""
         factors = self.attention.softmax.factors
         for (value, map_), divides in factors.others_along(self.attention.key, is_along=True):
             factor = convert(program.tile(value, then(self.tiles.weights, map_)), FULL)
-            weights = hlo.divide(weights, factor) if divides else hlo.multiply(weights, factor)
-        for (value, map_), keeps in factors.conditions:
+            # What is read beyond the last key is zero, as weights are.
+            divisor = self._where_keys(factor, 1, at) if divides else None
+            weights = hlo.multiply(weights, factor) if divisor is None else hlo.divide(weights, divisor)
+        for (value, map_), keeps in factors.conditions_along(self.attention.key, is_along=True):
             condition, zero = program.tile(value, then(self.tiles.weights, map_)), splat_like(0, weights)
             weights = hlo.select(condition, *((weights, zero) if keeps else (zero, weights)))
         return weights
@@ -208,11 +214,16 @@ class AttentionEmitter:
         scores = as_rounded(tile_product(queries, keys, attention.first), made)
         program.make(made, lambda map_: scores)
         logits = self._write_values(program)
+        return self._where_keys(logits, -math.inf, at)
+
+    def _where_keys(self, value: ir.Value, beyond: float, at: list[ir.Value]) -> ir.Value:
+        """Return a tile of a step, with a number in place of what is beyond the last key."""
         if not self.tiles.has_beyond:
-            return logits
+            return value
         numbers = IndexTileOp.build(at, self.tiles.key_numbers, ir.IntegerType.get_signless(32))
-        is_key = compare("LT", numbers, splat(attention.key_bound[1], ir.RankedTensorType(numbers.type)))
-        return hlo.select(is_key, logits, splat(-math.inf, ir.RankedTensorType(logits.type)))
+        is_key = compare("LT", numbers, splat(self.attention.key_bound[1], ir.RankedTensorType(numbers.type)))
+        chosen: ir.Value = hlo.select(is_key, value, splat_like(beyond, value))
+        return chosen
 
     @property
     def _factored(self) -> Factored | None:

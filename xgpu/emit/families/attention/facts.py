@@ -31,6 +31,9 @@ from xgpu.indexing.tiles.product_maps import ROW_BYTES, order_problem
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.structure import body_of, defining_op, dtype_of
 
+_MOST_NARROW, _NARROW_BITS = 576, 16
+"""The elements of the longest queries of so many bits: those of a compressed cache, 512 and 64 that have positions."""
+
 
 @dataclass(frozen=True)
 class AttentionTiles(ChainTiles):
@@ -196,6 +199,16 @@ class AttentionFacts:
         return AttentionTiles(self.attention, rows, keys)
 
 
+def most_columns(attention: Attention) -> int:
+    """Return how many columns one kernel has at most."""
+    return MOST_ROW_BYTES // attention.element_bytes
+
+
+def _most_elements(attention: Attention) -> int:
+    """Return how many elements of queries and keys are multiplied at most: what there is shared memory for."""
+    return _MOST_NARROW if dtype_of(attention.queries).bits == _NARROW_BITS else most_columns(attention)
+
+
 def sizes_of(attention: Attention) -> AttentionSizes:
     """Return what its time depends on."""
     sizes = attention.batch, attention.rows, attention.keys, attention.width, attention.columns
@@ -243,8 +256,9 @@ def attention_problem(attention: Attention, result: ir.Value, arrays: dict[ir.Va
         return f"expected a result of {types.pop()} or {FULL}, got {dtype_of(result)}"
     if not all((attention.batch, attention.rows, attention.keys, attention.width, attention.columns)):
         return "expected operands with elements"
-    if max(attention.width, attention.columns) * attention.element_bytes > MOST_ROW_BYTES:
-        return f"expected rows of at most {MOST_ROW_BYTES // attention.element_bytes} elements"
+    for elements, most in ((attention.columns, most_columns(attention)), (attention.width, _most_elements(attention))):
+        if elements > most:
+            return f"expected rows of at most {most} elements, got {elements}"
     tiles = AttentionTiles(attention, WARPGROUP_ROWS, WARPGROUP_ROWS)
     wanted = (
         ("queries", attention.queries, tiles.queries, 0),

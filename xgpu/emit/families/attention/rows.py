@@ -1,5 +1,6 @@
 """What weights of each row are relative to and divided by, of the program's own code, after the steps of a block."""
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -56,6 +57,18 @@ class RowValues:
             factor = self._tile(place)
             divisor = hlo.multiply(divisor, factor) if divides else hlo.divide(divisor, factor)
         return divisor
+
+    def is_kept(self, largest: ir.Value, divisor: ir.Value) -> ir.Value | None:
+        """Return which rows are not to be zero; None if none is. Rows that see nothing have no largest logit."""
+        factors, kept = self.softmax.factors, list[ir.Value]()
+        if self.softmax.empty_as_zero:
+            kept.append(compare("NE", largest, splat_like(-math.inf, largest)))
+        if factors.nan_as_zero:
+            kept.append(compare("GT", divisor, splat_like(0, divisor)))
+        for (value, map_), keeps in factors.conditions_along(self.tiles.attention.key, is_along=False):
+            condition = self.program.tile(value, self.tiles.of_rows(map_))
+            kept.append(condition if keeps else hlo.not_(condition))
+        return functools.reduce(hlo.and_, kept) if kept else None
 
     def unfolded(self) -> ir.Value:
         """Return the largest logits as the program has them."""

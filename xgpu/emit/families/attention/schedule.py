@@ -24,6 +24,9 @@ _FORMS = tuple(itertools.product((128, 64), (2, 1)))
 """Keys and stages, the fastest that fits first."""
 _WIDE_FORMS = ((128, 2), (64, 2), (32, 2), (64, 1), (32, 1))
 """The same for elements of 32 bits."""
+_LONG_ROW, _LONG_FORMS = 256, ((32, 2), (32, 1), (64, 1))
+"""The elements of rows of queries for which there is room in memory for fewer keys; products that overlap would need
+more registers for places in memory than there are."""
 _MOST_FEW = 64
 """Keys for which no step has more."""
 _MOST_GROUPS, _LEAST_WAVES, _MOST_PADDED = 3, 4, 1.1
@@ -165,6 +168,8 @@ class AttentionSchedule(ChainSchedule):
         groups = 1 if attention.rows <= WARPGROUP_ROWS else 2
         of_element = _FORMS if attention.element_bytes == _NARROW_BYTES else _WIDE_FORMS
         numbers = [(groups, *each, reuse) for each in of_element for reuse in (False, True)]
+        if attention.width > _LONG_ROW:
+            numbers = [(each, *form, True) for each in (groups, 1) for form in _LONG_FORMS]
         forms = [(_MOST_GROUPS, *_FORMS[0], True), *numbers] if _has_short_rows(facts) else numbers
         candidates = [cls._of_form(facts, *each) for each in forms]
         if attention.keys <= _MOST_FEW:
@@ -177,8 +182,9 @@ class AttentionSchedule(ChainSchedule):
         """Return the schedule of these numbers. The others made every attention faster that was measured."""
         rows = groups * WARPGROUP_ROWS
         blocks = min(math.prod(facts.tiles(rows, keys).grid), facts.fusion.device.sm_count)
-        flags = dict.fromkeys(("folded", "branched", "overlap", "steady"), True)
-        return cls(rows, keys, stages, groups, blocks, **flags, turns=groups > 1, reuse=reuse, computed=0)
+        overlap = facts.attention.width <= _LONG_ROW
+        flags = {**dict.fromkeys(("folded", "branched", "steady"), True), "overlap": overlap, "reuse": reuse}
+        return cls(rows, keys, stages, groups, blocks, **flags, turns=overlap and groups > 1, computed=0)
 
     @classmethod
     def beside(cls, given: Mapping[str, int], facts: AttentionFacts) -> Self:

@@ -51,13 +51,14 @@ func.func @main(%q: tensor<4x64xbf16>, %k: tensor<4096x64xbf16>, %v: tensor<4096
 
 // -----
 
-// Rows for all multiprocessors: keys are left together. So they are where others read what there is of each row.
+// Rows for all multiprocessors: keys are left together. What there is of each row is combined as the result is.
 // CHECK-LABEL: func.func @main
 // CHECK-NOT:     tensor<{{[0-9]+}}x512x1024xf32>
 // CHECK:         return %{{.*}}, %{{.*}} : tensor<512x4x64xbf16>, tensor<4x64xbf16>
 // THREE-LABEL: func.func @main
 // THREE:         "xgpu.chain"(%arg0, %arg1, %arg1)
-// THREE-NOT:     tensor<4x3x
+// THREE:         stablehlo.reshape {{.*}} -> tensor<4x3x1408xf32>
+// THREE:         }) : {{.*}} -> (tensor<3x4x64xf32>, tensor<4x3xf32>, tensor<4x3xf32>)
 func.func @main(%a: tensor<512x4x64xbf16>, %b: tensor<512x1024x64xbf16>, %q: tensor<4x64xbf16>, %k: tensor<4096x64xbf16>) -> (tensor<512x4x64xbf16>, tensor<4x64xbf16>) {
   %r = "xgpu.chain"(%a, %b, %b) ({
   ^bb0(%0: tensor<512x4x64xbf16>, %1: tensor<512x1024x64xbf16>, %2: tensor<512x1024x64xbf16>):
