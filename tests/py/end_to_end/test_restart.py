@@ -23,6 +23,7 @@ _OF_EACH_EMITTER = (
     "reductions/sum-columns",
     "reductions/then-functions",
     "rows/odd-rows",
+    "rows/of-columns",
     "scans/columns",
     "scans/rows",
     "scatters/few-f32",

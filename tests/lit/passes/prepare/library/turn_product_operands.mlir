@@ -66,3 +66,23 @@ func.func @main(%x: tensor<64x512xf32>, %w: tensor<512x512xf32>, %a: tensor<64x6
   }
   return %0#1, %0#2 : tensor<64x512xf32>, tensor<64x64xf32>
 }
+
+// -----
+
+// What a branch in a branch reads from outside is turned before both.
+
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:    %[[T:.*]] = stablehlo.transpose %arg1, dims = [1, 0]
+// CHECK-NEXT:    "stablehlo.case"
+// CHECK:         "stablehlo.case"
+// CHECK:         stablehlo.dot_general %arg0, %[[T]], contracting_dims = [1] x [1]
+func.func @main(%x: tensor<64x512xf32>, %w: tensor<512x512xf32>, %i: tensor<i32>) -> tensor<64x512xf32> {
+  %0 = "stablehlo.case"(%i) ({
+    %1 = "stablehlo.case"(%i) ({
+      %2 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<64x512xf32>, tensor<512x512xf32>) -> tensor<64x512xf32>
+      stablehlo.return %2 : tensor<64x512xf32>
+    }) : (tensor<i32>) -> tensor<64x512xf32>
+    stablehlo.return %1 : tensor<64x512xf32>
+  }) : (tensor<i32>) -> tensor<64x512xf32>
+  return %0 : tensor<64x512xf32>
+}
