@@ -19,6 +19,7 @@ from xgpu.emit.families.attention.tiles import FULL
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.computed_matrices import matrix_for_sums
+from xgpu.fusion.fallback import PRODUCT
 from xgpu.hlo.stablehlo_builder import convert, reshape
 from xgpu.hlo.tensor_cores import ALGORITHM
 from xgpu.indexing.access import shape_of
@@ -48,6 +49,8 @@ from xgpu.structure import (
 _SUMS = frozenset((REDUCE,))
 _SLICE = "stablehlo.slice"
 _RESHAPES = frozenset(("stablehlo.reshape",))
+_MOST_LOGITS = 64
+"""Values that logits are computed from which are looked at."""
 
 
 @dataclass(frozen=True)
@@ -225,7 +228,25 @@ def _is_faster(gradient: Gradient, arranged: Arrangement, target: Device, has_re
     if gradient.ends:
         stored = sum(math.prod(shape_of(value)) * dtype_of(value).bits // 8 for value in gradient.elements)
         return is_gradient_fast(sizes, target, copying + stored / target.memory_bandwidth, has_result)
-    return is_fast(sizes, target, copying, sizes._replace(batch=sizes.batch // parts, columns=sizes.columns * parts))
+    # The kernel would read the other product as a bias: measured to be up to 2.6 times as slow as libraries.
+    more = math.inf if parts > 1 and _adds_products(gradient.attention, parts) else copying
+    return is_fast(sizes, target, more, sizes._replace(batch=sizes.batch // parts, columns=sizes.columns * parts))
+
+
+def _adds_products(attention: Attention, parts: int) -> bool:
+    """Whether logits, of which there are ``parts`` times as many, are a sum of products, if that is soon found."""
+    elements = math.prod(attention.shape) // parts
+    pending, seen = [attention.softmax.logits], {attention.softmax.logits}
+    while pending and len(seen) <= _MOST_LOGITS:
+        op = defining_op(pending.pop())
+        if op is None or op == attention.first or math.prod(shape_of(op.results[0])) < elements:
+            continue
+        if op.name == PRODUCT:
+            return True
+        operands = set(op.operands) - seen
+        seen |= operands
+        pending += operands
+    return False
 
 
 def _replaced(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Value] | str:

@@ -46,6 +46,14 @@ def _exact(q: Any, cache: Any, lengths: Any) -> tuple[np.ndarray[Any, Any], np.n
     return np.einsum("bhqk,bkc->bqhc", p, values), np.einsum("bhqk,bkc->bqhc", p, np.abs(values))
 
 
+def test_sums_of_two_products_are_left_to_libraries() -> None:
+    """The kernel would read one of them as a bias, which is slower where there are many sequences."""
+    specs = "bf16[32,1,16,576]", "bf16[32,4096,576]", "s32[32]"
+    for function, is_kernel in ((_one_cache, True), (_two_caches, False)):
+        program = xgpu.compile(function, *specs)
+        assert ("attention" in {kernel.emitter for kernel in program.kernels}) == is_kernel
+
+
 @pytest.mark.parametrize("function", [_one_cache, _two_caches])
 @pytest.mark.parametrize(("heads", "parts"), [(16, 1), (16, 3), (128, 2)])
 def test_decoding_from_a_compressed_cache(
