@@ -155,8 +155,9 @@ def _in_steps(op: ir.Operation, selected: Value, positions: Value, covers: Seque
     """
     source, initial = op.operands[1], op.operands[2]
     element = element_of(source)
-    combiner, *rest = (each.operation for each in op.regions[1].blocks[0].operations)
-    is_binary = len(rest) == 1 and combiner.name in BINARY and len(set(combiner.operands)) == 2
+    scatter = op.regions[1].blocks[0]
+    combiner, *rest = (each.operation for each in scatter.operations)
+    is_binary = len(rest) == 1 and combiner.name in BINARY and set(combiner.operands) == set(scatter.arguments)
     is_half = isinstance(element, ir.F16Type | ir.BF16Type)
     if is_half and not is_binary:
         return None

@@ -42,7 +42,10 @@ _FREE_STEPS = 6
 _MOST_ROUNDS = 4
 """How often each group is asked for a better order; two rounds were enough for all programs tried."""
 _MOST_JOINED = 16
-"""Groups that reshapes connect of which the orders are tried together, so that time is linear."""
+"""Groups that reshapes connect of which the orders are tried together, and edges of each but the first: time is linear.
+
+A sum that all layers add to has many edges, and is asked by itself.
+"""
 
 
 def given_order(rank: int) -> Order:
@@ -198,6 +201,11 @@ class _Group:
     parting: list[ir.Operation] = field(default_factory=list)
     is_pieced: bool = False
 
+    @property
+    def is_joined(self) -> bool:
+        """Whether its order is tried together with those of others."""
+        return len(self.edges) <= _MOST_JOINED
+
     def cost(self) -> float:
         """Return what is transposed around the group, but for its edges, in bytes."""
         order, given = self.order, given_order(len(self.order))
@@ -216,18 +224,17 @@ class _Group:
 
         The groups that reshapes connect with this one may take orders that follow from it at the same time.
         """
-        before, best, least = 0.0, dict[_Group, Order](), -float(least_bytes)
+        best, least = dict[_Group, Order](), -float(least_bytes)
         for order in dict.fromkeys(each.order_without(self) for each in self.edges):
             if order is None or order == self.order:
                 continue
             joined = _joined(self, order)
             for orders in ({self: order}, joined) if len(joined) > 1 else (joined,):
                 old = {group: group.order for group in orders}
-                before = _cost(old)
-                saved = _cost(orders) - before
-                _take(old)
-                if saved < least:
-                    best, least = orders, saved
+                # The old ones are taken again after the new ones have been tried.
+                more = _cost(orders) - _cost(old)
+                if more < least:
+                    best, least = orders, more
         _take(best)
         return bool(best)
 
@@ -251,7 +258,7 @@ def _joined(group: _Group, order: Order) -> dict[_Group, Order]:
         known = pending.pop()
         for edge in known.edges:
             other = edge.other(known)
-            if isinstance(edge, _Reshape) and other is not None and other not in found:
+            if isinstance(edge, _Reshape) and other is not None and other not in found and other.is_joined:
                 follows = edge.order_beside(known, found[known])
                 if follows is not None and follows != other.order:
                     found[other] = follows

@@ -1,6 +1,7 @@
 """Values are computed in the order of dimensions that leaves the least to transpose, and stay what they are."""
 
 import random
+from collections import Counter
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ from jax import lax
 import xgpu
 from tests.py import effort
 from xgpu import ir
+from xgpu.fusion.orders import axis_orders
 from xgpu.passes.prepare.layouts.move_transposes import MoveTransposes
 from xgpu.runtime.reference import Reference
 
@@ -171,3 +173,36 @@ def test_drawn_programs_give_the_same_numbers() -> None:
             for found, expected in zip(Reference(other)(arrays), Reference(given)(arrays), strict=True):
                 np.testing.assert_array_equal(found, expected, err_msg=f"seed {seed}")
     assert moved > count / 8
+
+
+def _summed(count: int) -> Any:
+    """Return a sum of so many terms, each of which would be in another order but for the sum."""
+
+    def function(x: Any, w: Any) -> Any:
+        total = jnp.zeros((64, 64, 32, 32))
+        for i in range(count):
+            term = jnp.sin(jnp.exp(x * (i + 1.0)).transpose(0, 3, 1, 2).reshape(64, 8, 8, 32, 32))
+            total += jnp.cos(term.reshape(64, 64, 32, 32)).reshape(64, 64, 1024).reshape(64, 64, 32, 32)
+        return total.reshape(-1) @ w
+
+    return function
+
+
+def test_orders_are_chosen_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Counter[int]()
+    cost = axis_orders._Reshape.cost
+    count = 0
+
+    def counted(edge: Any) -> float:
+        asked[count] += 1
+        return cost(edge)
+
+    monkeypatch.setattr(axis_orders._Reshape, "cost", counted)
+    shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((64, 32, 32, 64), (64 * 64 * 1024, 4))]
+    for count in (20, 80):
+        text = jax.jit(_summed(count)).lower(*shapes).as_text()
+        with CONTEXT, ir.Location.unknown():
+            module = ir.Module.parse(text)
+            (main,) = module.body.operations
+            MoveTransposes().rewrite_block(main.regions[0].blocks[0])
+    assert 0 < asked[80] <= 5 * asked[20]
