@@ -148,3 +148,11 @@ def is_read_by_kernels(op: ir.Operation) -> bool:
                 pending += [result for result in user.results if result not in seen]
                 seen.update(user.results)
     return True
+
+
+def is_kernel_gradient(convolution: ir.Operation) -> bool:
+    """Whether a convolution slides one large array over another, as the gradient by the kernel does."""
+    numbers = ir.stablehlo.ConvDimensionNumbers(convolution.attributes["dimension_numbers"])
+    windows, results = shape_of(convolution.operands[1]), shape_of(convolution.results[0])
+    pairs = zip(numbers.kernel_spatial_dimensions, numbers.output_spatial_dimensions, strict=True)
+    return any(windows[i] > results[j] for i, j in pairs)

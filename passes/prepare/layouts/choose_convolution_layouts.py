@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName, device
-from xgpu.fusion.fallback import fallback_reason
+from xgpu.fusion.fallback import fallback_reason, is_kernel_gradient
 from xgpu.hlo.stablehlo_builder import hlo, tensor, transpose
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import OperationRewrite
@@ -50,7 +50,7 @@ class ChooseConvolutionLayouts(OperationRewrite):
         if not rank or not dtype_of(op.operands[0]).is_float or fallback_reason(op) is None:
             return
         is_last = _channels_are_last(device(self.target), dtype_of(op.operands[0]).hlo, rank)
-        orders = _kernel_gradient(numbers, is_last) if _is_kernel_gradient(op, numbers) else _forward(numbers, is_last)
+        orders = _kernel_gradient(numbers, is_last) if is_kernel_gradient(op) else _forward(numbers, is_last)
         if any(order != _given(rank) for order in orders):
             _write(op, numbers, *orders)
 
@@ -60,13 +60,6 @@ def _channels_are_last(target: Device, dtype: str, rank: int) -> bool:
     if target.compute_capability >= _HOPPER:
         return rank <= 2 and dtype != "f64"
     return rank == 2 and dtype in _HALVES
-
-
-def _is_kernel_gradient(op: ir.Operation, numbers: Any) -> bool:
-    """Whether a convolution slides one large array over another, as the gradient by the kernel does."""
-    windows, results = shape_of(op.operands[1]), shape_of(op.results[0])
-    pairs = zip(numbers.kernel_spatial_dimensions, numbers.output_spatial_dimensions, strict=True)
-    return any(windows[i] > results[j] for i, j in pairs)
 
 
 def _forward(numbers: Any, is_last: bool) -> list[list[int]]:

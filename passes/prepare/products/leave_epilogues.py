@@ -10,7 +10,7 @@ from xgpu.analysis.bitcasts import behind_bitcasts, is_bitcast, readers
 from xgpu.analysis.heroes import is_hero
 from xgpu.dialects.attributes import BY_WARP_GROUPS, BY_WARPS, FALLBACK
 from xgpu.emit.families.products.product import is_marked
-from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, fallback_reason
+from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, fallback_reason, is_kernel_gradient
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo
 from xgpu.indexing.access import integer, integers, shape_of
@@ -73,14 +73,12 @@ def _may_have_epilogue(product: ir.Operation) -> bool:
 def _is_forward(convolution: ir.Operation) -> bool:
     """Whether XLA calls a library's forward convolution, one that is not depthwise."""
     numbers = hlo.ConvDimensionNumbers(convolution.attributes["dimension_numbers"])
-    images, kernel, result = (shape_of(value) for value in (*convolution.operands, *convolution.results))
+    images = shape_of(convolution.operands[0])
     groups = integer(convolution, "feature_group_count")
     is_depthwise = groups > 1 and groups == images[numbers.input_feature_dimension]
     if is_depthwise or integer(convolution, "batch_group_count") > 1 or _is_reversed(convolution):
         return False
-    # The gradient by the kernel slides one large array over the other.
-    windows = zip(numbers.kernel_spatial_dimensions, numbers.output_spatial_dimensions, strict=True)
-    return all(kernel[i] <= result[j] for i, j in windows)
+    return not is_kernel_gradient(convolution)
 
 
 def _is_reversed(convolution: ir.Operation) -> bool:
