@@ -1,0 +1,184 @@
+"""Compares ``xgpu.jit`` with ``jax.jit`` on the programs of a Python file, each in a process with a time limit.
+
+The file has a dictionary ``PROGRAMS`` from names to functions without arguments, each of which returns a function and
+its arguments. First calls run beside each other, measurements one at a time. What was found is a line of JSON for each
+program in the file given by ``--out``; the table that is printed has the slowest first.
+"""
+
+import argparse
+import fcntl
+import json
+import runpy
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import xgpu
+from xgpu.tools import kernel_timing
+
+_SLOW = 0.85
+"""Programs below this ratio are profiled."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run programs and print the table; returns 1 if one fails only under ``xgpu.jit``."""
+    parser = argparse.ArgumentParser("programs", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("file", type=Path, help="a Python file with a dictionary PROGRAMS")
+    parser.add_argument("words", nargs="*", help="run only programs whose name contains one of these")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds that one program may take; 60 if left out")
+    parser.add_argument("--deadline", type=float, default=500.0, help="seconds after which no program is begun")
+    parser.add_argument("--jobs", type=int, default=8, help="processes at one time; 8 if left out")
+    parser.add_argument("--out", type=Path, default=Path("programs.jsonl"), help="where results go, as lines of JSON")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--lock", help=argparse.SUPPRESS)
+    arguments = parser.parse_args(argv)
+    if arguments.one:
+        print(json.dumps(_measure(arguments.one, _programs(arguments.file)[arguments.one], arguments.lock)))
+        return 0
+    names = [n for n in _programs(arguments.file) if not arguments.words or any(word in n for word in arguments.words)]
+    end = time.monotonic() + arguments.deadline
+    with (
+        tempfile.NamedTemporaryFile() as lock,
+        ThreadPoolExecutor(arguments.jobs) as pool,
+        arguments.out.open("w") as out,
+    ):
+        command = [sys.executable, "-m", "xgpu.tools.timing.programs", str(arguments.file), "--lock", lock.name]
+
+        def run(name: str) -> dict[str, Any]:
+            found = _run(name, [*command, "--one", name], arguments.limit, end)
+            out.write(json.dumps(found) + "\n")
+            out.flush()
+            return found
+
+        results = list(pool.map(run, names))
+    _print(results)
+    return 1 if any(found.get("fault") == "xgpu" for found in results) else 0
+
+
+def _programs(path: Path) -> dict[str, Callable[[], tuple[Callable[..., Any], Sequence[Any]]]]:
+    """Return the programs of a file."""
+    programs: dict[str, Any] = runpy.run_path(str(path))["PROGRAMS"]
+    return programs
+
+
+def _run(name: str, command: list[str], limit: float, end: float) -> dict[str, Any]:
+    """Return what a process found out about a program, or why it did not."""
+    if time.monotonic() > end:
+        return {"name": name, "error": "not begun: the deadline was over"}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired as error:
+        said = error.stderr.decode() if isinstance(error.stderr, bytes) else ""
+        stage = [line for line in said.splitlines() if line.startswith("stage ")]
+        return {"name": name, "error": f"more than {limit:g} s in {stage[-1] if stage else 'its import'}"}
+    lines = done.stdout.splitlines()
+    if done.returncode == 0 and lines:
+        found: dict[str, Any] = json.loads(lines[-1])
+        return found
+    return {"name": name, "error": f"exit code {done.returncode}: {done.stderr[-2000:]}"}
+
+
+def _measure(name: str, make: Callable[[], tuple[Callable[..., Any], Sequence[Any]]], lock: str) -> dict[str, Any]:
+    """Return first calls in seconds, calls in microseconds, the ratio of speeds, and how far results are apart."""
+    function, given = make()
+    found: dict[str, Any] = {"name": name}
+    functions: dict[str, Callable[..., Any]] = {"jax": jax.jit(function), "xgpu": xgpu.jit(function)}
+    results: dict[str, Any] = {}
+    for kind, compiled in functions.items():
+        print(f"stage {kind}: first call", file=sys.stderr, flush=True)
+        start = time.perf_counter()
+        try:
+            results[kind] = [np.asarray(each) for each in jax.tree.leaves(kernel_timing.wait(compiled(*given)))]
+        except Exception as error:
+            return found | {"error": f"{kind}: {type(error).__name__}: {str(error)[-1500:]}", "fault": kind}
+        found[f"{kind}_first"] = time.perf_counter() - start
+    found["difference"] = max((_difference(*pair) for pair in zip(*results.values(), strict=True)), default=0.0)
+    with Path(lock).open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        arguments = jax.device_put(list(given))
+        found |= {f"{kind}_us": 1e6 * seconds for kind, seconds in _times(functions, arguments).items()}
+        found["ratio"] = found["jax_us"] / found["xgpu_us"]
+        if found["ratio"] < _SLOW:
+            found |= {f"{kind}_kernels": _kernels(compiled, arguments) for kind, compiled in functions.items()}
+    return found
+
+
+def _times(functions: dict[str, Callable[..., Any]], arguments: Sequence[Any]) -> dict[str, float]:
+    """Return the seconds of a call of each: the median of up to nine measurements of at least 2 ms, in turn."""
+    calls = {}
+    for kind, function in functions.items():
+        kernel_timing.wait(function(*arguments))
+        start = time.perf_counter()
+        kernel_timing.wait(function(*arguments))
+        calls[kind] = max(1, min(20, int(0.02 / (time.perf_counter() - start))))
+    samples: dict[str, list[float]] = {kind: [] for kind in functions}
+    end = time.perf_counter() + 3.0
+    for _ in range(9):
+        for kind, function in functions.items():
+            start = time.perf_counter()
+            kernel_timing.wait([function(*arguments) for _ in range(calls[kind])])
+            samples[kind].append((time.perf_counter() - start) / calls[kind])
+        if time.perf_counter() > end:
+            break
+    return {kind: float(np.median(each)) for kind, each in samples.items()}
+
+
+def _difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Return the largest distance between two arrays over the second's largest number; infinite for NaNs of one."""
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return float("inf")
+    if not ours.size or (ours.dtype.kind not in "fc" and ours.dtype.name not in ("bfloat16", "float16")):
+        return 0.0 if np.array_equal(ours, theirs) else 1.0
+    kind = np.complex128 if ours.dtype.kind == "c" else np.float64
+    first, second = ours.astype(kind), theirs.astype(kind)
+    if not np.array_equal(np.isnan(first), np.isnan(second)):
+        return float("inf")
+    is_number = np.isfinite(second) & np.isfinite(first)
+    if not np.array_equal(first[~is_number], second[~is_number], equal_nan=True):
+        return float("inf")
+    largest = np.max(np.abs(second[is_number]), initial=0.0)
+    return float(np.max(np.abs(first - second)[is_number], initial=0.0) / max(float(largest), 1e-30))
+
+
+def _kernels(function: Callable[..., Any], arguments: Sequence[Any]) -> list[tuple[str, int, float]]:
+    """Return the kernels of one call by time: their names, how many times each ran, and microseconds in all."""
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            kernel_timing.wait(function(*arguments))
+        traces = list(Path(folder).rglob("*.xplane.pb"))
+        planes = [p for t in traces for p in jax.profiler.ProfileData.from_file(str(t)).planes if "GPU" in p.name]
+        events = [event for plane in planes for line in plane.lines if "Stream" in line.name for event in line.events]
+    spent: dict[str, tuple[int, float]] = {}
+    for event in events:
+        count, time_ = spent.get(event.name, (0, 0.0))
+        spent[event.name] = (count + 1, time_ + event.duration_ns / 1e3)
+    return sorted(((name[:100], *value) for name, value in spent.items()), key=lambda each: -each[2])[:25]
+
+
+def _print(results: Sequence[dict[str, Any]]) -> None:
+    """Print a line for each program, the slowest first, those that failed last, and the geometric mean."""
+    timed = sorted((found for found in results if "ratio" in found), key=lambda found: float(found["ratio"]))
+    print(f"{'':48}{'ratio':>7}{'ours us':>11}{'XLA us':>11}{'difference':>12}{'first calls, s':>16}")
+    for found in timed:
+        first = f"{found['xgpu_first']:8.2f}{found['jax_first']:8.2f}"
+        times = f"{found['xgpu_us']:11.1f}{found['jax_us']:11.1f}"
+        print(f"{found['name']:48}{found['ratio']:7.2f}{times}{found['difference']:12.1e}{first}")
+    for found in results:
+        if "ratio" not in found:
+            print(f"{found['name']:48} {found['error'][-300:]}")
+    if timed:
+        mean = float(np.exp(np.mean([np.log(found["ratio"]) for found in timed])))
+        firsts = [found["xgpu_first"] / found["jax_first"] for found in timed]
+        print(f"{len(timed)} programs: geometric mean {mean:.2f}, first calls {np.median(firsts):.2f} (median)")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
