@@ -1,19 +1,22 @@
 """Compares ``xgpu.jit`` with ``jax.jit`` on the programs of a Python file, each in a process with a time limit.
 
 The file has a dictionary ``PROGRAMS`` from names to functions without arguments, each of which returns a function and
-its arguments. First calls run beside each other, measurements one at a time. What was found is a line of JSON for each
-program in the file given by ``--out``; the table that is printed has the slowest first.
+its arguments. First calls run beside each other; while one program is measured, the others stand still. What was found
+is a line of JSON for each program in the file given by ``--out``; the table that is printed has the slowest first.
 """
 
 import argparse
+import contextlib
 import fcntl
 import json
+import os
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,9 +26,6 @@ import numpy as np
 
 import xgpu
 from xgpu.tools import kernel_timing
-
-_SLOW = 0.85
-"""Programs below this ratio are profiled."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,10 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=8, help="processes at one time; 8 if left out")
     parser.add_argument("--out", type=Path, default=Path("programs.jsonl"), help="where results go, as lines of JSON")
     parser.add_argument("--one", help=argparse.SUPPRESS)
-    parser.add_argument("--lock", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     if arguments.one:
-        print(json.dumps(_measure(arguments.one, _programs(arguments.file)[arguments.one], arguments.lock)))
+        print(json.dumps(_measure(arguments.one, _programs(arguments.file)[arguments.one], arguments.folder)))
         return 0
     names = [n for n in _programs(arguments.file) if not arguments.words or any(word in n for word in arguments.words)]
     end = time.monotonic() + arguments.deadline
@@ -86,8 +86,38 @@ def _run(name: str, command: list[str], limit: float, end: float) -> dict[str, A
     return {"name": name, "error": f"exit code {done.returncode}: {done.stderr[-2000:]}"}
 
 
-def _measure(name: str, make: Callable[[], tuple[Callable[..., Any], Sequence[Any]]], lock: str) -> dict[str, Any]:
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Have the processes of all other programs stand still: each has a file of its number in the folder."""
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        _signal_all(folder, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            _signal_all(folder, signal.SIGCONT)
+
+
+def _signal_all(folder: Path, number: signal.Signals) -> None:
+    """Send a signal to the processes that have a file in the folder, except to this one."""
+    for process in folder.glob("[0-9]*"):
+        if int(process.name) != os.getpid():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(process.name), number)
+
+
+def _measure(name: str, make: Callable[[], tuple[Callable[..., Any], Sequence[Any]]], folder: Path) -> dict[str, Any]:
     """Return first calls in seconds, calls in microseconds, the ratio of speeds, and how far results are apart."""
+    process = folder / str(os.getpid())
+    process.touch()
+    try:
+        return _compare(name, make, folder)
+    finally:
+        process.unlink()
+
+
+def _compare(name: str, make: Callable[[], tuple[Callable[..., Any], Sequence[Any]]], folder: Path) -> dict[str, Any]:
+    """Return the same, in a process that is known to the others."""
     function, given = make()
     found: dict[str, Any] = {"name": name}
     functions: dict[str, Callable[..., Any]] = {"jax": jax.jit(function), "xgpu": xgpu.jit(function)}
@@ -101,24 +131,23 @@ def _measure(name: str, make: Callable[[], tuple[Callable[..., Any], Sequence[An
             return found | {"error": f"{kind}: {type(error).__name__}: {str(error)[-1500:]}", "fault": kind}
         found[f"{kind}_first"] = time.perf_counter() - start
     found["difference"] = max((_difference(*pair) for pair in zip(*results.values(), strict=True)), default=0.0)
-    with Path(lock).open() as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with _alone(folder):
         arguments = jax.device_put(list(given))
         found |= {f"{kind}_us": 1e6 * seconds for kind, seconds in _times(functions, arguments).items()}
         found["ratio"] = found["jax_us"] / found["xgpu_us"]
-        if found["ratio"] < _SLOW:
-            found |= {f"{kind}_kernels": _kernels(compiled, arguments) for kind, compiled in functions.items()}
+        found |= {f"{kind}_kernels": _kernels(compiled, arguments) for kind, compiled in functions.items()}
+        found |= {f"{kind}_device_us": sum(each[2] for each in found[f"{kind}_kernels"]) for kind in functions}
     return found
 
 
 def _times(functions: dict[str, Callable[..., Any]], arguments: Sequence[Any]) -> dict[str, float]:
-    """Return the seconds of a call of each: the median of up to nine measurements of at least 2 ms, in turn."""
+    """Return the seconds of a call of each: the median of up to nine measurements of some 5 ms, in turn."""
     calls = {}
     for kind, function in functions.items():
         kernel_timing.wait(function(*arguments))
         start = time.perf_counter()
         kernel_timing.wait(function(*arguments))
-        calls[kind] = max(1, min(20, int(0.02 / (time.perf_counter() - start))))
+        calls[kind] = max(1, min(50, int(0.005 / (time.perf_counter() - start))))
     samples: dict[str, list[float]] = {kind: [] for kind in functions}
     end = time.perf_counter() + 3.0
     for _ in range(9):
@@ -163,13 +192,17 @@ def _kernels(function: Callable[..., Any], arguments: Sequence[Any]) -> list[tup
     return sorted(((name[:100], *value) for name, value in spent.items()), key=lambda each: -each[2])[:25]
 
 
+_TIMES = {"xgpu_us": 11, "jax_us": 11, "xgpu_device_us": 11, "jax_device_us": 9}
+"""The times of a line of the table in microseconds, and their widths: those of calls, and of kernels on the GPU."""
+
+
 def _print(results: Sequence[dict[str, Any]]) -> None:
     """Print a line for each program, the slowest first, those that failed last, and the geometric mean."""
     timed = sorted((found for found in results if "ratio" in found), key=lambda found: float(found["ratio"]))
-    print(f"{'':48}{'ratio':>7}{'ours us':>11}{'XLA us':>11}{'difference':>12}{'first calls, s':>16}")
+    print(f"{'':48}{'ratio':>7}{'ours us':>11}{'XLA us':>11}{'on the GPU':>20}{'difference':>12}{'first calls, s':>16}")
     for found in timed:
         first = f"{found['xgpu_first']:8.2f}{found['jax_first']:8.2f}"
-        times = f"{found['xgpu_us']:11.1f}{found['jax_us']:11.1f}"
+        times = "".join(f"{found[key]:{width}.1f}" for key, width in _TIMES.items())
         print(f"{found['name']:48}{found['ratio']:7.2f}{times}{found['difference']:12.1e}{first}")
     for found in results:
         if "ratio" not in found:
