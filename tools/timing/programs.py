@@ -43,17 +43,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.one:
         print(json.dumps(_measure(arguments.one, _programs(arguments.file)[arguments.one], arguments.folder)))
         return 0
-    names = [n for n in _programs(arguments.file) if not arguments.words or any(word in n for word in arguments.words)]
+    words = arguments.words or [""]
+    names = [name for name in _programs(arguments.file) if any(word in name for word in words)]
     end = time.monotonic() + arguments.deadline
-    with (
-        tempfile.NamedTemporaryFile() as lock,
-        ThreadPoolExecutor(arguments.jobs) as pool,
-        arguments.out.open("w") as out,
-    ):
-        command = [sys.executable, "-m", "xgpu.tools.timing.programs", str(arguments.file), "--lock", lock.name]
+    jobs, lines = ThreadPoolExecutor(arguments.jobs), arguments.out.open("w")
+    with tempfile.TemporaryDirectory() as folder, jobs as pool, lines as out:
+        command = [sys.executable, "-m", "xgpu.tools.timing.programs", str(arguments.file), "--folder", folder]
 
         def run(name: str) -> dict[str, Any]:
             found = _run(name, [*command, "--one", name], arguments.limit, end)
+            _signal_all(Path(folder), signal.SIGCONT)
             out.write(json.dumps(found) + "\n")
             out.flush()
             return found
