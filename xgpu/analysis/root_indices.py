@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.in_place import SCATTER
+from xgpu.analysis.transposes import moves_rows, transpose_of
 from xgpu.indexing.access import identity_map, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
-from xgpu.structure import captured, defining_op
+from xgpu.structure import captured, defining_op, dtype_of
 
 Stored = Callable[[ir.Value], bool]
 """Predicate of values that a kernel reads from memory: stored before it runs, or from around its block."""
@@ -102,6 +103,9 @@ def _at_own_indices(op: ir.Operation) -> set[ir.Value]:
 
 def moves_elements(op: ir.Operation) -> bool:
     """Whether ``op`` moves parts of rows, for which kernels of other families read and write better."""
+    if op.name == "stablehlo.transpose":
+        moved = transpose_of(op)
+        return moved is not None and not moves_rows(moved, dtype_of(op.operands[0]).storage_bits)
     if op.name != "stablehlo.concatenate":
-        return op.name == "stablehlo.transpose"
+        return False
     return integer(op, "dimension") == len(shape_of(op.results[0])) - 1

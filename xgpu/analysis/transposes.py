@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.costs.sectors import fills_sectors
+from xgpu.costs.sectors import LINE_BYTES, fills_sectors
 from xgpu.indexing.access import Shape, integers, shape_of
 
 _LEAST = 8
@@ -85,6 +85,11 @@ def canonical(shape: Sequence[int], permutation: Sequence[int]) -> Transpose | N
 def transpose_of(op: ir.Operation) -> Transpose | None:
     """Return the canonical form of a ``stablehlo.transpose``."""
     return canonical(shape_of(op.operands[0]), integers(op, "permutation"))
+
+
+def moves_lines(transpose: Transpose, element_bits: int) -> bool:
+    """Whether what stays contiguous is a line of memory or more, so that any kernel reads it as well from elsewhere."""
+    return transpose.group * element_bits >= 8 * LINE_BYTES
 
 
 def access_width(transpose: Transpose, element_bytes: int) -> int:

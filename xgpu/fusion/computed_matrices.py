@@ -1,16 +1,21 @@
 """Operands of matrix products that kernels compute element by element, such as weights that are dequantised."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from xgpu import ir
 from xgpu.analysis.heroes import is_hero
 from xgpu.costs.library_products import library_product_seconds
 from xgpu.costs.products import SHARE_OF_MEMORY
+from xgpu.costs.sectors import passes
 from xgpu.costs.time import launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions, is_immediate
 from xgpu.device import Device
 from xgpu.fusion.fallback import PRODUCT, VIEWS, is_cast_for
+from xgpu.fusion.loops.sums_of_products import array_of
 from xgpu.fusion.product_operands import behind_transposes
 from xgpu.fusion.widened_operands import is_of_xla, widening
 from xgpu.hlo.operations import OPERATIONS
@@ -20,6 +25,7 @@ from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.structure import dtype_of, is_argument, producer, users_of
+from xgpu.target_machine import WARP_SIZE
 
 _MOST_VISITED = 32
 """Operations of which a matrix is computed at most: more take longer than to store it."""
@@ -124,8 +130,27 @@ def sums_seconds(op: ir.Operation, number: int, target: Device) -> float:
 def _sums_seconds(op: ir.Operation, made: Computed, number: int, target: Device) -> float:
     product = Product(op)
     rows = product.n if number == 0 else product.m
-    executed = elements(op.operands[number]) * (made.instructions + _PER_PRODUCT * rows) / target.issue_rate
+    each = _PER_PRODUCT + _more_passes(op, number)
+    executed = elements(op.operands[number]) * (made.instructions + each * rows) / target.issue_rate
     return max(made.read / (target.memory_bandwidth * SHARE_OF_MEMORY), executed)
+
+
+def _more_passes(op: ir.Operation, number: int) -> float:
+    """Return how many passes through the first-level cache a warp takes for elements of a row, beyond those of one line.
+
+    Lanes are neighbours in the matrix, the operand ``number``: along what is summed they read elements of a row that
+    lie as far apart as the other operand has them, and along anything else one element. As measured, a pass takes about
+    as long as an instruction of a thread.
+    """
+    few, labels = array_of(op, 1 - number)
+    lanes = array_of(op, number)[1][-1]
+    if lanes not in labels:
+        return 0.0
+    place = labels.index(lanes)
+    apart = math.prod(shape_of(few)[place + 1 :])
+    starts = np.arange(min(WARP_SIZE, shape_of(few)[place]))
+    bits = dtype_of(few).storage_bits
+    return passes(apart * starts[np.newaxis], bits) - passes(starts[np.newaxis], bits)
 
 
 def _converted(matrix: ir.Value) -> int | None:

@@ -9,6 +9,7 @@ from xgpu import ir
 from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
+from xgpu.analysis.transposes import canonical, moves_lines
 from xgpu.fusion.memory_reads import Known, arrays_read
 from xgpu.fusion.orders.axis_orders import TRANSPOSE, carried
 from xgpu.fusion.orders.reduction_orders import order_operands
@@ -16,7 +17,7 @@ from xgpu.indexing.access import Shape, integer, integers, shape_of
 from xgpu.indexing.affine import Dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import defining_op
+from xgpu.structure import defining_op, dtype_of
 from xgpu.target_machine import WARP_SIZE
 
 _MANY_TIMES = 8
@@ -30,7 +31,8 @@ class OrderReductions(BlockRewrite):
     """Transposes operands of reductions so that neighbours in memory are reduced together, and the results back.
 
     A sum over the columns of a transposed array is one over rows: two transposes one after the other are one, or none.
-    Needs: order-extremes, which makes more reductions commutative.
+    Rows that are whole lines of memory stay in the order that they have, as they are read as fast in any. Needs:
+    order-extremes, which makes more reductions commutative.
 
     ```mlir
     %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<64x512xf32>) -> tensor<512x64xf32>
@@ -151,4 +153,16 @@ def _may_be_ordered(op: ir.Operation, order: Sequence[int]) -> bool:
     """Whether an order is another than that of the dimensions, and elements may be combined in it."""
     shape = ReductionShape.of(op)
     reduced = [i for i in order if i in shape.dimensions]
-    return list(order) != sorted(order) and (is_commutative(op) or reduced == sorted(reduced))
+    if list(order) == sorted(order) or _moves_lines(op, shape, order):
+        return False
+    return is_commutative(op) or reduced == sorted(reduced)
+
+
+def _moves_lines(op: ir.Operation, shape: ReductionShape, order: Sequence[int]) -> bool:
+    """Whether an order is another one of rows alone, each of which is a line of memory or more."""
+    first = len(order) - len(shape.dimensions)
+    if list(order[first:]) != list(range(first, len(order))) or set(order[first:]) != set(shape.dimensions):
+        return False
+    moved = canonical(shape.shape, order)
+    operands = list(op.operands)[: len(op.results)]
+    return moved is not None and all(moves_lines(moved, dtype_of(each).storage_bits) for each in operands)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.heroes import is_reduction
+from xgpu.analysis.heroes import SMALL_REDUCTION, is_reduction
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.occupancy import blocks_that_fill, elements_of_a_launch
@@ -29,6 +29,10 @@ FOLDED = 128
 """Columns that a row should have for every lane of a warp to read 16 bytes of it."""
 ALIGNMENT = 16
 """Alignment of a part's start in elements: no wider access is made."""
+LEAST = 2 * SMALL_REDUCTION
+"""Fewest elements of a part that are combined: fewer are computed again by whatever reads their result."""
+_FEW = 8
+"""Elements that parts keep for each one that is left over beside them, so that it counts for little."""
 LARGE = 1 << 20
 """Elements that take longer to read in small pieces than another kernel takes to start."""
 READ = 16
@@ -233,7 +237,9 @@ def cut(shape: ReductionShape, count: int, folded: int) -> Mapping[int, Part]:
             parts[i], left = Part(size, size, 1), left / size
         else:
             is_minor = i == len(shape.shape) - 1
-            parts[i] = _factor(size, min(round(left), length), inner[i], ALIGNMENT if is_minor else 1)
+            later = math.prod(sizes[j] // inner[j] for j in sizes if j > i)
+            most = max(1, min(length, length * later // LEAST))
+            parts[i] = _factor(size, min(round(left), most), inner[i], ALIGNMENT if is_minor else 1)
             left = 1.0
     return parts
 
@@ -241,14 +247,16 @@ def cut(shape: ReductionShape, count: int, folded: int) -> Mapping[int, Part]:
 def _factor(size: int, count: int, inner: int, alignment: int) -> Part:
     """Divide ``size`` elements in about ``count`` parts of a multiple of ``inner`` elements, if possible all of them.
 
-    Parts begin at multiples of ``alignment``, unless they would be no longer than that.
+    Otherwise few are to be left over beside those that parts keep, if possible. Parts begin at multiples of
+    ``alignment``, unless they would be no longer than that.
     """
     unit = inner * alignment if size >= count * inner * alignment else inner
-    exact = [n for n in range(-(-count // 2), 2 * count + 1) if size % (n * unit) == 0]
-    if exact:
-        best = min(exact, key=lambda n: abs(math.log(n / count)))
-        return Part(size, best, size // (best * inner), inner)
-    return Part(size, count, size // (count * unit) * unit // inner, inner)
+    counts = sorted(range(-(-count // 2), 2 * count + 1), key=lambda n: abs(math.log(n / count)))
+    rests = {n: size % (n * unit) for n in counts if n * unit <= size}
+    exact = next((n for n, rest in rests.items() if not rest), None)
+    short = next((n for n, rest in rests.items() if _FEW * rest <= n * inner), None)
+    best = exact or short or min(rests, key=lambda n: rests[n])
+    return Part(size, best, (size - rests[best]) // (best * inner), inner)
 
 
 class _Views:

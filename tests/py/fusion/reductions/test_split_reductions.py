@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import xgpu
 from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.device import device
-from xgpu.passes.prepare.reductions.split_reductions import ALIGNMENT, cut
+from xgpu.passes.prepare.reductions.split_reductions import ALIGNMENT, LEAST, cut
 
 
 @settings(max_examples=300, deadline=None)
@@ -35,6 +35,15 @@ def test_parts_make_up_the_whole(sizes: list[int], mask: int, count: int, folded
         assert part.rest < max(2, part.outer * part.inner * ALIGNMENT)
     assert sum(part.rest > 0 for part in parts.values()) <= 1
     assert math.prod(part.outer for part in parts.values()) <= 4 * count
+
+
+@pytest.mark.parametrize("size", [18_400, 300_000, 99_991, 1 << 20])
+@pytest.mark.parametrize("count", [1, 7, 47, 176])
+def test_parts_are_long_and_leave_little(size: int, count: int) -> None:
+    (part,) = cut(ReductionShape((size, 3), (0,)), count, 64).values()
+    assert part.outer == 1 or part.middle >= LEAST // 2
+    assert part.outer >= min(count, size // 64 // LEAST) / 2
+    assert part.rest < part.outer * part.inner
 
 
 @pytest.mark.parametrize(

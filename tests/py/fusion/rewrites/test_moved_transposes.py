@@ -68,7 +68,16 @@ def test_no_kernel_loses_its_tiles() -> None:
 
 def test_sums_are_of_columns() -> None:
     emitters = {kernel.emitter for kernel in _compiled(_normalised).kernels}
-    assert emitters == {"reduce_column", "loop"}
+    assert emitters == {"columns"}
+
+
+def test_rows_that_a_transpose_moves_whole_are_one_program() -> None:
+    def function(x: Any) -> Any:
+        y = jnp.exp(x).transpose(1, 0, 2)
+        y = (y - y.min(-1, keepdims=True)) / (1 + y.max(-1, keepdims=True) - y.min(-1, keepdims=True))
+        return jax.nn.softmax(y, -1)
+
+    assert [kernel.emitter for kernel in _compiled(function).kernels] == ["rows"]
 
 
 def _compiled(function: Any) -> xgpu.Compiled:

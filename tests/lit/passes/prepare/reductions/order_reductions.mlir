@@ -61,3 +61,22 @@ func.func @main(%x: tensor<512x8xf32>, %y: tensor<512x8xf32>) -> tensor<16xf32> 
   %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<512x16xf32>, tensor<f32>) -> tensor<16xf32>
   return %1 : tensor<16xf32>
 }
+
+// -----
+
+// Rows of 64 elements are read as fast in any order, and their sums stay in the one that readers have; rows of 16
+// are not, as a warp reads several of them.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<32x16x64xf32>, %arg1: tensor<32x16x16xf32>)
+// CHECK:         %[[T:.*]] = stablehlo.transpose %arg0, dims = [1, 0, 2]
+// CHECK:         stablehlo.reduce(%[[T]] init: %{{.*}}) applies stablehlo.add across dimensions = [2] : (tensor<16x32x64xf32>, tensor<f32>) -> tensor<16x32xf32>
+// CHECK:         %[[SUMS:.*]] = stablehlo.reduce(%arg1 init: %{{.*}}) applies stablehlo.add across dimensions = [2] : (tensor<32x16x16xf32>, tensor<f32>) -> tensor<32x16xf32>
+// CHECK-NEXT:    stablehlo.transpose %[[SUMS]], dims = [1, 0]
+func.func @main(%x: tensor<32x16x64xf32>, %y: tensor<32x16x16xf32>) -> (tensor<16x32xf32>, tensor<16x32xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.transpose %x, dims = [1, 0, 2] : (tensor<32x16x64xf32>) -> tensor<16x32x64xf32>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [2] : (tensor<16x32x64xf32>, tensor<f32>) -> tensor<16x32xf32>
+  %2 = stablehlo.transpose %y, dims = [1, 0, 2] : (tensor<32x16x16xf32>) -> tensor<16x32x16xf32>
+  %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [2] : (tensor<16x32x16xf32>, tensor<f32>) -> tensor<16x32xf32>
+  return %1, %3 : tensor<16x32xf32>, tensor<16x32xf32>
+}
