@@ -136,7 +136,7 @@ def _sums_seconds(op: ir.Operation, made: Computed, number: int, target: Device)
 
 
 def _more_passes(op: ir.Operation, number: int) -> float:
-    """Return how many passes through the first-level cache a warp takes for elements of a row, beyond those of one line.
+    """Return how many more passes through the first-level cache a warp takes for elements of a row than for a line.
 
     Lanes are neighbours in the matrix, the operand ``number``: along what is summed they read elements of a row that
     lie as far apart as the other operand has them, and along anything else one element. As measured, a pass takes about
