@@ -4,6 +4,7 @@ A map sends (thread, block)[steps..., run] to the variables of the band's loops,
 family has two kinds. *Lines* go through the iterations in the order of some permutation of the loops, threads taking
 runs of them one after the other. *Tiles* give the lanes of a warp a box of iterations, and the warps of a block a box
 of these. Both have runs: consecutive iterations of one loop that a thread takes itself.
+Either may be a map of *boxes*, whose iterations a thread goes through together (`xgpu.nests.boxes`).
 
 The best map touches the fewest sectors of memory (`xgpu.costs.sectors`, which costs of other kernels are made of, too),
 then takes the fewest accesses, then is the simplest.
@@ -19,6 +20,7 @@ from xgpu.costs.sectors import SECTOR_BYTES, are_runs, elements, sectors
 from xgpu.indexing.affine import AffineExpr, Dim, constant, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.nests.boxes import in_boxes
 from xgpu.target_machine import WARP_SIZE
 
 MOST_EVALUATIONS = 1000
@@ -51,12 +53,13 @@ class Space:
 class Touch:
     """An access to global memory: the element's position as a function of the band's variables alone.
 
-    It is made ``times`` for each iteration; elements have ``bits``.
+    It is made ``times`` for each iteration; elements have ``bits``. In shared memory (``is_shared``) no sectors count.
     """
 
     position: AffineExpr
     bits: int
     times: int = 1
+    is_shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,32 +79,45 @@ class Score:
 
 @dataclass(frozen=True)
 class Choice:
-    """The map that was chosen, its score, and of how many it is the best; ``complete`` if these were all."""
+    """The map that was chosen, its score, and of how many it is the best; ``complete`` if these were all.
+
+    A thread goes through ``box`` together, so many iterations of each loop.
+    """
 
     map: IndexingMap
     score: Score
     tried: int
     complete: bool
+    box: tuple[int, ...]
 
 
-def choose(space: Space, touches: Sequence[Touch], runs: Sequence[int] = (1,), bands: int = 1) -> Choice:
-    """Return the best map of a band, with runs of one of these lengths. Equal inputs give the same.
+def choose(
+    space: Space,
+    touches: Sequence[Touch],
+    runs: Sequence[int] = (1,),
+    bands: int = 1,
+    boxes: Sequence[tuple[int, ...]] = (),
+) -> Choice:
+    """Return the best map of a band, with runs of one of these lengths, or of ``boxes``. Equal inputs give the same.
 
     Where a program has many ``bands``, the search for each is shorter.
     """
-    best: tuple[IndexingMap, Score] | None = None
+    best: tuple[IndexingMap, Score, tuple[int, ...]] | None = None
     share = MOST_EVALUATIONS * _BANDS // max(_BANDS, bands)
     most = max(2, share * 9 // max(9, len(space.extents) ** 2))
     search = _Search(most)
     least = _least_sectors(space, touches)
-    for map_ in search.maps(space, touches, runs):
-        if best is not None and _optimum(map_, space, touches, least).key >= best[1].key:
-            continue
-        score = score_of(map_, space, touches)
-        if best is None or score.key < best[1].key:
-            best = (map_, score)
+    for box in boxes or [(1,) * len(space.extents)]:
+        outer = replace(space, extents=tuple(extent // size for extent, size in zip(space.extents, box, strict=True)))
+        for map_ in search.maps(outer, touches, runs):
+            if best is not None and _optimum(map_, outer, touches, least, math.prod(box)).key >= best[1].key:
+                continue
+            score = score_of(map_, outer, touches, box)
+            if best is None or score.key < best[1].key:
+                best = (map_, score, box)
     assert best is not None, "lines are maps of any space"
-    return Choice(_without_single_steps(best[0]), best[1], search.tried, search.complete)
+    map_ = in_boxes(_without_single_steps(best[0]), best[2])
+    return Choice(map_, best[1], search.tried, search.complete, best[2])
 
 
 class _Search:
@@ -174,8 +190,10 @@ def family(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
     yield from _Search(sys.maxsize).maps(space, (), runs)
 
 
-def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch]) -> Score:
-    """Return how good a map is, by the accesses of the first block's threads."""
+def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch], box: Sequence[int] = ()) -> Score:
+    """Return how good a map is, by the accesses of the first block's threads; of boxes, if ``box`` has several."""
+    if math.prod(box) > 1:
+        return _score_of_boxes(map_, space, touches, box)
     run = map_.symbols[-1].size
     counted: dict[tuple[Interval, ...], int] = {}
     touched, accesses = 0.0, 0.0
@@ -191,9 +209,36 @@ def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch]) -> Score
         # Threads that have no iteration touch nothing: they do not make a map better.
         if symbols not in counted:
             counted[symbols] = max(1, elements(seen))
-        touched += touch.times * sectors(seen, touch.bits).sectors / counted[symbols]
+        if not touch.is_shared:
+            touched += touch.times * sectors(seen, touch.bits).sectors / counted[symbols]
         accesses += touch.times * (1 if together else run) / run
     return _score(touched, accesses, map_, space)
+
+
+def _score_of_boxes(map_: IndexingMap, space: Space, touches: Sequence[Touch], box: Sequence[int]) -> Score:
+    """Return the score of a map of boxes. What is the same element for several iterations of a box is accessed once."""
+    inside, first = in_boxes(map_, box), len(map_.symbols)
+    several = [number for number, size in enumerate(box) if size > 1]
+    touched, accesses = 0.0, 0.0
+    for touch in touches:
+        used = touch.position.variables()[0]
+        strides = {atom.index: factor for atom, factor in touch.position.terms if isinstance(atom, Dim)}
+        # The loop along which elements are neighbours comes last, so that they are one access.
+        own = sorted((number for number in several if number in used), key=lambda n: strides.get(n, 0) == 1)
+        places = {first + several.index(number): symbol(first + place) for place, number in enumerate(own)}
+        places |= {first + several.index(number): constant(0) for number in several if number not in used}
+        position = touch.position.substitute([each.substitute(None, places) for each in inside.results])
+        symbols = (*_first_steps(map_.symbols), *(Interval(0, box[number] - 1) for number in own))
+        symbols = symbols if own and strides.get(own[-1]) == 1 else (*symbols, Interval(0, 0))
+        seen = replace(map_, symbols=symbols, results=(position,))
+        elements_, share = max(1, elements(seen)), math.prod(box[number] for number in own) / math.prod(box)
+        if not touch.is_shared:
+            touched += touch.times * share * sectors(seen, touch.bits).sectors / elements_
+        width = max(1, math.gcd(symbols[-1].size, _ACCESS_BITS // touch.bits))
+        is_wide = _is_one_access(position, len(symbols) - 1, width)
+        accesses += touch.times * share / (width if is_wide else 1)
+    places_ = math.prod(each.size for each in (*map_.dims, *map_.symbols)) / space.size
+    return Score(touched, accesses, places_, sum(result.size() for result in map_.results))
 
 
 def _score(touched: float, accesses: float, map_: IndexingMap, space: Space) -> Score:
@@ -206,7 +251,8 @@ def _least_sectors(space: Space, touches: Sequence[Touch]) -> float:
 
     Elements that differ from iteration to iteration fill sectors at best; others may all be one.
     """
-    return sum(touch.times * touch.bits / (8 * SECTOR_BYTES) for touch in touches if _is_injective(touch, space))
+    injective = (touch for touch in touches if not touch.is_shared and _is_injective(touch, space))
+    return sum(touch.times * touch.bits / (8 * SECTOR_BYTES) for touch in injective)
 
 
 def _is_injective(touch: Touch, space: Space) -> bool:
@@ -222,12 +268,15 @@ def _is_injective(touch: Touch, space: Space) -> bool:
     return True
 
 
-def _optimum(map_: IndexingMap, space: Space, touches: Sequence[Touch], least: float) -> Score:
+def _optimum(map_: IndexingMap, space: Space, touches: Sequence[Touch], least: float, together: int) -> Score:
     """Return a score that a map's is not below, which takes no looking at accesses."""
-    run = map_.symbols[-1].size
-    return _score(least, sum(touch.times for touch in touches) / run, map_, space)
+    run = map_.symbols[-1].size * together
+    accesses = sum(touch.times for touch in touches) / run / (_ACCESS_BITS if together > 1 else 1)
+    return _score(least, accesses, map_, space)
 
 
+_ACCESS_BITS = 128
+"""The widest access of a thread."""
 _STEPS_SEEN = 2
 """Steps of a thread along each range variable that are looked at: the others are like them."""
 _MOST_STEPS_SEEN = 16
