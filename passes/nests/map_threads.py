@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
@@ -151,8 +151,7 @@ def _chosen(band: Sequence[ParOp], space: Space, target: Device, count: int) -> 
     boxes = boxes_of(band, space, target) if runs == (1,) else ()
     if boxes:
         shared = [access for access in accesses_in(band[0].operation) if _memory(access) == "shared"]
-        found = [touch for access in shared if (touch := _touch(access, band)) is not None]
-        touches += [replace(touch, is_shared=True) for touch in found]
+        touches += [touch for access in shared if (touch := _touch(access, band)) is not None]
     choice = _choose(space, tuple(touches), runs, count, tuple(boxes))
     for loop, size in zip(band, choice.box, strict=True):
         if size > 1:
@@ -188,9 +187,17 @@ def _touch(access: Access, band: Sequence[ParOp]) -> Touch | None:
         if op.name == SeqOp.OPERATION_NAME:
             times *= ir.IntegerAttr(op.attributes["extent"]).value
     elements, reads = math.prod(access.shape), times * math.prod(loop.extent for loop in band)
-    if not access.writes and reads >= 2 * elements and elements * access.dtype.storage_bits <= 8 * CACHED_BYTES:
+    if (
+        _memory(access) != "shared"
+        and not access.writes
+        and reads >= 2 * elements
+        and elements * access.dtype.storage_bits <= 8 * CACHED_BYTES
+    ):
         return None
-    return Touch(access.position.substitute(values), access.dtype.storage_bits, times)
+    position, bits = access.position.substitute(values), access.dtype.storage_bits
+    if _memory(access) == "shared":
+        return Touch(position, bits, times, tuple(each.substitute(values) for each in access.map.results), access.shape)
+    return Touch(position, bits, times)
 
 
 def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[Access], target: Device) -> tuple[int, ...]:

@@ -19,13 +19,18 @@ def boxed(band: Sequence[ParOp]) -> list[ParOp]:
     return [loop for loop in band if (loop.together or 1) > 1]
 
 
-def in_boxes(map_: IndexingMap, box: Sequence[int]) -> IndexingMap:
-    """Return the map of iterations in boxes, where ``map_`` is that of the boxes; ``box``: how many along each loop."""
+def in_boxes(map_: IndexingMap, box: Sequence[int], apart: Sequence[int] = ()) -> IndexingMap:
+    """Return the map of iterations in boxes, where ``map_`` is that of the boxes; ``box``: how many along each loop.
+
+    Those of a box are neighbours, or as far from each other as ``apart`` says for each loop.
+    """
     count = len(map_.symbols)
     several = [number for number, size in enumerate(box) if size > 1]
     places = {number: symbol(count + place) for place, number in enumerate(several)}
     results = tuple(
-        result * size + places.get(number, constant(0))
+        result + places.get(number, constant(0)) * apart[number]
+        if apart
+        else result * size + places.get(number, constant(0))
         for number, (result, size) in enumerate(zip(map_.results, box, strict=True))
     )
     symbols = (*map_.symbols, *(Interval(0, box[number] - 1) for number in several))
@@ -59,7 +64,7 @@ def steps_of(map_: IndexingMap, count: int) -> Steps:
 
 
 def box_problems(map_: IndexingMap, band: Sequence[ParOp]) -> Iterator[str]:
-    """Yield what is wrong with the boxes of a band's map: each a range variable of its own, whole, and added alone."""
+    """Yield what is wrong with the boxes of a band's map: each has a range variable of its own, and is whole."""
     loops = boxed(band)
     first = len(map_.symbols) - len(loops)
     expected = [Interval(0, (loop.together or 1) - 1) for loop in loops]
@@ -68,8 +73,8 @@ def box_problems(map_: IndexingMap, band: Sequence[ParOp]) -> Iterator[str]:
         return
     numbers = {list(band).index(loop): first + place for place, loop in enumerate(loops)}
     for number, result in enumerate(map_.results):
-        own = symbol(numbers[number]) if number in numbers else constant(0)
-        if any(each >= first for each in (result - own).variables()[1]):
+        others = result.variables()[1] - {numbers.get(number, -1)}
+        if any(each >= first for each in others):
             called = band[number].called
             yield f"attribute 'map': expected the range variable of its box alone in the index of '{called}'"
     if any(each >= first for expr, _ in map_.constraints for each in expr.variables()[1]):

@@ -17,7 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from xgpu.costs.sectors import SECTOR_BYTES, are_runs, elements, sectors
-from xgpu.indexing.affine import AffineExpr, Dim, constant, delinearize, dim, symbol
+from xgpu.indexing.affine import AffineExpr, Dim, constant, delinearize, dim, linearize, symbol
+from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.boxes import in_boxes
@@ -53,13 +54,37 @@ class Space:
 class Touch:
     """An access to global memory: the element's position as a function of the band's variables alone.
 
-    It is made ``times`` for each iteration; elements have ``bits``. In shared memory (``is_shared``) no sectors count.
+    It is made ``times`` for each iteration; elements have ``bits``. In shared memory no sectors count, but conflicts
+    between banks: there it has ``indices``, of a buffer of a ``shape``.
     """
 
     position: AffineExpr
     bits: int
     times: int = 1
-    is_shared: bool = False
+    indices: tuple[AffineExpr, ...] = ()
+    shape: tuple[int, ...] = ()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is to shared memory."""
+        return bool(self.shape)
+
+
+@dataclass(frozen=True)
+class Box:
+    """So many iterations of each loop, neighbours or as far ``apart`` as it says."""
+
+    sides: tuple[int, ...]
+    apart: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """The number of its iterations."""
+        return math.prod(self.sides)
+
+    def outer(self, extents: Sequence[int]) -> tuple[int, ...]:
+        """Return how many boxes lie along each loop."""
+        return tuple(extent // side for extent, side in zip(extents, self.sides, strict=True))
 
 
 @dataclass(frozen=True)
@@ -102,22 +127,34 @@ def choose(
 
     Where a program has many ``bands``, the search for each is shorter.
     """
-    best: tuple[IndexingMap, Score, tuple[int, ...]] | None = None
+    best: tuple[IndexingMap, Score, Box] | None = None
     share = MOST_EVALUATIONS * _BANDS // max(_BANDS, bands)
     most = max(2, share * 9 // max(9, len(space.extents) ** 2))
     search = _Search(most)
     least = _least_sectors(space, touches)
-    for box in boxes or [(1,) * len(space.extents)]:
-        outer = replace(space, extents=tuple(extent // size for extent, size in zip(space.extents, box, strict=True)))
+    for box in _boxes_of(space, touches, boxes):
+        outer = replace(space, extents=box.outer(space.extents))
         for map_ in search.maps(outer, touches, runs):
-            if best is not None and _optimum(map_, outer, touches, least, math.prod(box)).key >= best[1].key:
+            if best is not None and _optimum(map_, outer, touches, least, box.size).key >= best[1].key:
                 continue
-            score = score_of(map_, outer, touches, box)
+            score = score_of(map_, outer, touches, box if boxes else None)
             if best is None or score.key < best[1].key:
                 best = (map_, score, box)
     assert best is not None, "lines are maps of any space"
-    map_ = in_boxes(_without_single_steps(best[0]), best[2])
-    return Choice(map_, best[1], search.tried, search.complete, best[2])
+    map_, score, box = best
+    whole = in_boxes(_without_single_steps(map_), box.sides, box.apart)
+    return Choice(whole, score, search.tried, search.complete, box.sides)
+
+
+def _boxes_of(space: Space, touches: Sequence[Touch], boxes: Sequence[tuple[int, ...]]) -> Iterator[Box]:
+    """Yield the boxes to try: of neighbours, and where shared memory is read of iterations far from each other, too.
+
+    Lanes then have neighbours, which lie in different banks.
+    """
+    for sides in boxes or [(1,) * len(space.extents)]:
+        yield Box(sides)
+        if any(touch.is_shared for touch in touches) and math.prod(sides) > 1:
+            yield Box(sides, Box(sides).outer(space.extents))
 
 
 class _Search:
@@ -190,9 +227,9 @@ def family(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
     yield from _Search(sys.maxsize).maps(space, (), runs)
 
 
-def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch], box: Sequence[int] = ()) -> Score:
-    """Return how good a map is, by the accesses of the first block's threads; of boxes, if ``box`` has several."""
-    if math.prod(box) > 1:
+def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch], box: Box | None = None) -> Score:
+    """Return how good a map is, of boxes if one is given, by the accesses of the first block's threads."""
+    if box is not None:
         return _score_of_boxes(map_, space, touches, box)
     run = map_.symbols[-1].size
     counted: dict[tuple[Interval, ...], int] = {}
@@ -209,36 +246,56 @@ def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch], box: Seq
         # Threads that have no iteration touch nothing: they do not make a map better.
         if symbols not in counted:
             counted[symbols] = max(1, elements(seen))
-        if not touch.is_shared:
-            touched += touch.times * sectors(seen, touch.bits).sectors / counted[symbols]
+        touched += touch.times * sectors(seen, touch.bits).sectors / counted[symbols]
         accesses += touch.times * (1 if together else run) / run
     return _score(touched, accesses, map_, space)
 
 
-def _score_of_boxes(map_: IndexingMap, space: Space, touches: Sequence[Touch], box: Sequence[int]) -> Score:
+def _score_of_boxes(map_: IndexingMap, space: Space, touches: Sequence[Touch], box: Box) -> Score:
     """Return the score of a map of boxes. What is the same element for several iterations of a box is accessed once."""
-    inside, first = in_boxes(map_, box), len(map_.symbols)
-    several = [number for number, size in enumerate(box) if size > 1]
     touched, accesses = 0.0, 0.0
     for touch in touches:
         used = touch.position.variables()[0]
-        strides = {atom.index: factor for atom, factor in touch.position.terms if isinstance(atom, Dim)}
-        # The loop along which elements are neighbours comes last, so that they are one access.
-        own = sorted((number for number in several if number in used), key=lambda n: strides.get(n, 0) == 1)
-        places = {first + several.index(number): symbol(first + place) for place, number in enumerate(own)}
-        places |= {first + several.index(number): constant(0) for number in several if number not in used}
-        position = touch.position.substitute([each.substitute(None, places) for each in inside.results])
-        symbols = (*_first_steps(map_.symbols), *(Interval(0, box[number] - 1) for number in own))
-        symbols = symbols if own and strides.get(own[-1]) == 1 else (*symbols, Interval(0, 0))
-        seen = replace(map_, symbols=symbols, results=(position,))
-        elements_, share = max(1, elements(seen)), math.prod(box[number] for number in own) / math.prod(box)
-        if not touch.is_shared:
-            touched += touch.times * share * sectors(seen, touch.bits).sectors / elements_
-        width = max(1, math.gcd(symbols[-1].size, _ACCESS_BITS // touch.bits))
-        is_wide = _is_one_access(position, len(symbols) - 1, width)
-        accesses += touch.times * share / (width if is_wide else 1)
-    places_ = math.prod(each.size for each in (*map_.dims, *map_.symbols)) / space.size
-    return Score(touched, accesses, places_, sum(result.size() for result in map_.results))
+        share = math.prod(side for number, side in enumerate(box.sides) if number in used) / box.size
+        if touch.is_shared:
+            accesses += touch.times * share * (1 + _conflicts(map_, touch, box))
+            continue
+        seen, run = _seen(map_, touch, box)
+        touched += touch.times * share * sectors(seen, touch.bits).sectors / max(1, elements(seen))
+        accesses += touch.times * share / run
+    places = math.prod(each.size for each in (*map_.dims, *map_.symbols)) / space.size
+    return Score(touched, accesses, places, sum(result.size() for result in map_.results))
+
+
+def _seen(map_: IndexingMap, touch: Touch, box: Box) -> tuple[IndexingMap, int]:
+    """Return the positions that a thread accesses in a box, and how many of them are one access."""
+    inside, first = in_boxes(map_, box.sides, box.apart), len(map_.symbols)
+    used = touch.position.variables()[0]
+    strides = {atom.index: factor for atom, factor in touch.position.terms if isinstance(atom, Dim)}
+    several = [number for number, side in enumerate(box.sides) if side > 1]
+    # The loop along which elements are neighbours comes last.
+    own = sorted((number for number in several if number in used), key=lambda n: strides.get(n, 0) == 1)
+    places = {first + several.index(number): symbol(first + place) for place, number in enumerate(own)}
+    places |= {first + several.index(number): constant(0) for number in several if number not in used}
+    position = touch.position.substitute([each.substitute(None, places) for each in inside.results])
+    symbols = (*_first_steps(map_.symbols), *(Interval(0, box.sides[number] - 1) for number in own))
+    if not own or strides.get(own[-1]) != 1 or box.apart:
+        return replace(map_, symbols=(*symbols, Interval(0, 0)), results=(position,)), 1
+    width = math.gcd(symbols[-1].size, max(1, ACCESS_BITS // touch.bits))
+    is_wide = _is_one_access(position, len(symbols) - 1, width)
+    return replace(map_, symbols=symbols, results=(position,)), width if is_wide else 1
+
+
+def _conflicts(map_: IndexingMap, touch: Touch, box: Box) -> int:
+    """Return the extra wavefronts of an access to shared memory, if its buffer's rows are padded as is best for it."""
+    inside = in_boxes(map_, box.sides, box.apart)
+    indices = [index.substitute(list(inside.results)) for index in touch.indices]
+    shapes = ((*touch.shape[:-1], touch.shape[-1] + pad) for pad in (0, 1))
+    # Steps are like each other.
+    first = {number: constant(0) for number in range(len(inside.symbols))}
+    positions = (linearize(indices, shape).substitute(None, first) for shape in shapes)
+    maps = (IndexingMap(map_.dims, (), (position,)) for position in positions)
+    return min(bank_conflicts(each, max(1, touch.bits // 8)) for each in maps)
 
 
 def _score(touched: float, accesses: float, map_: IndexingMap, space: Space) -> Score:
@@ -271,11 +328,11 @@ def _is_injective(touch: Touch, space: Space) -> bool:
 def _optimum(map_: IndexingMap, space: Space, touches: Sequence[Touch], least: float, together: int) -> Score:
     """Return a score that a map's is not below, which takes no looking at accesses."""
     run = map_.symbols[-1].size * together
-    accesses = sum(touch.times for touch in touches) / run / (_ACCESS_BITS if together > 1 else 1)
+    accesses = sum(touch.times for touch in touches) / run / (ACCESS_BITS if together > 1 else 1)
     return _score(least, accesses, map_, space)
 
 
-_ACCESS_BITS = 128
+ACCESS_BITS = 128
 """The widest access of a thread."""
 _STEPS_SEEN = 2
 """Steps of a thread along each range variable that are looked at: the others are like them."""

@@ -25,7 +25,8 @@ from xgpu.indexing.affine import dim, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.boxes import boxed, steps_of
-from xgpu.nests.structure import Access, access_of, accesses_in, band_at, is_short, operations_of
+from xgpu.nests.mapping import ACCESS_BITS
+from xgpu.nests.structure import SEQ, Access, access_of, accesses_in, band_at, is_short, operations_of
 from xgpu.structure import dtype_of, owning_op, walk
 
 MAX_UNROLLED = 10_000
@@ -173,10 +174,13 @@ class BodyWriter:
         if self._has_run and is_short(seq.operation):
             self._write_out(seq)
             return
-        steps = IndexingMap((), (Interval(0, seq.extent - 1),), (symbol(0),))
+        count = _written_out(seq) if len(self._together) > 1 else 1
+        numbers = tuple(symbol(0) * count + each for each in range(count))
+        steps = IndexingMap((), (Interval(0, seq.extent // count - 1),), numbers)
         with loop(steps, [], self._changed_in(seq.body)) as each:
-            self._number(seq, each.result_arguments[0])
-            self.write(seq.body)
+            for iteration in each.result_arguments:
+                self._number(seq, iteration)
+                self.write(seq.body)
 
     def _write_out(self, seq: SeqOp) -> None:
         for iteration in range(seq.extent):
@@ -338,6 +342,15 @@ _STATEMENTS: dict[str, Callable[[BodyWriter, ir.OpView], None]] = {
     AnchorOp.OPERATION_NAME: BodyWriter._anchor,  # type: ignore[dict-item]
 }
 """How the other operations of an iteration are written; those that are not here compute elements of elements."""
+
+
+def _written_out(seq: SeqOp) -> int:
+    """Return how many iterations are written one after the other: those whose elements one access reads.
+
+    What they read is then on its way at once.
+    """
+    widest = max((access.dtype.storage_bits for access in accesses_in(seq.operation)), default=ACCESS_BITS)
+    return math.gcd(seq.extent, max(1, ACCESS_BITS // widest)) if not walk(seq.operation, SEQ)[1:] else 1
 
 
 def _combiner(accumulate: AccumulateOp) -> Callable[[ir.Value, ir.Value], ir.Value]:
