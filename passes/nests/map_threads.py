@@ -16,8 +16,10 @@ from xgpu.hlo.source_location import source_of
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.box_choice import boxes_of, check_boxes
-from xgpu.nests.mapping import Space, Touch, choose
+from xgpu.nests.maps.box_choice import boxes_of, check_boxes
+from xgpu.nests.maps.box_scores import ACCESS_BITS
+from xgpu.nests.maps.mapping import choose, choose_boxes
+from xgpu.nests.maps.scores import Space, Touch
 from xgpu.nests.structure import (
     LAUNCH,
     PAR,
@@ -49,9 +51,9 @@ class MapThreads(Pass):
     The number of a block's threads is what the program asks for (``#threads(n)``), else as many as its largest band of
     par loops has iterations, up to 256; 128 where the threads of all blocks share one band. Then a map is chosen for
     each band from a family of them, the one by which warps touch the fewest sectors of memory: see
-    `xgpu.nests.mapping`. A loop may have its runs asked for (``#vector(n)``). Where a long seq loop inside reads the
-    same for several iterations, a thread goes through a box of them together (``#together(n)``). Iterations that run
-    at once are mapped one to one to threads side by side, aligned as the loop says.
+    `xgpu.nests.maps.mapping`. A loop may have its runs asked for (``#vector(n)``). Where a long seq loop inside reads
+    the same for several iterations, a thread goes through a box of them together (``#together(n)``). Iterations that
+    run at once are mapped one to one to threads side by side, aligned as the loop says.
     Needs assign-bands and place-buffers.
 
     ```mlir
@@ -152,7 +154,8 @@ def _chosen(band: Sequence[ParOp], space: Space, target: Device, count: int) -> 
     if boxes:
         shared = [access for access in accesses_in(band[0].operation) if _memory(access) == "shared"]
         touches += [touch for access in shared if (touch := _touch(access, band)) is not None]
-    choice = _choose(space, tuple(touches), runs, count, tuple(boxes))
+    given = space, tuple(touches)
+    choice = _choose_boxes(*given, tuple(boxes), count) if boxes else _choose(*given, runs, count)
     for loop, size in zip(band, choice.box, strict=True):
         if size > 1:
             loop.operation.attributes["together"] = attributes.int_attribute(size)
@@ -161,6 +164,7 @@ def _chosen(band: Sequence[ParOp], space: Space, target: Device, count: int) -> 
 
 # Loops that are written out are often the same ones.
 _choose = lru_cache(maxsize=256)(choose)
+_choose_boxes = lru_cache(maxsize=256)(choose_boxes)
 
 
 def _memory(access: Access) -> str:
@@ -196,8 +200,23 @@ def _touch(access: Access, band: Sequence[ParOp]) -> Touch | None:
         return None
     position, bits = access.position.substitute(values), access.dtype.storage_bits
     if _memory(access) == "shared":
-        return Touch(position, bits, times, tuple(each.substitute(values) for each in access.map.results), access.shape)
-    return Touch(position, bits, times)
+        indices = tuple(each.substitute(values) for each in access.map.results)
+        return Touch(position, bits, times, indices=indices, shape=access.shape)
+    return Touch(position, bits, times, _run_along_seq(access))
+
+
+def _run_along_seq(access: Access) -> int:
+    """Return how many elements that a seq loop reads one after the other are one access, if it is written out."""
+    for number, variable in enumerate(access.variables):
+        loop = loop_of(variable)
+        if loop is None or loop.name != SeqOp.OPERATION_NAME:
+            continue
+        others = access.position - dim(number)
+        if number not in others.variables()[0]:
+            extent = ir.IntegerAttr(loop.attributes["extent"]).value
+            width = math.gcd(extent, max(1, ACCESS_BITS // access.dtype.storage_bits))
+            return width if others.divisor() % width == 0 else 1
+    return 1
 
 
 def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[Access], target: Device) -> tuple[int, ...]:

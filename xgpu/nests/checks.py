@@ -11,8 +11,8 @@ from xgpu.dialects.nests.assembly import AsmOp
 from xgpu.dialects.nests.loops import LOOP_OPS, LaunchOp, NewOp, ParOp
 from xgpu.hlo.operations import elementwise, without_code
 from xgpu.nests.assembly import place_problem
-from xgpu.nests.boxes import box_problems, boxed
-from xgpu.nests.mapping import runs_at_once
+from xgpu.nests.maps.boxes import box_problems, boxed
+from xgpu.nests.maps.mapping import runs_at_once
 from xgpu.nests.products import NoProductError, tile_product
 from xgpu.nests.structure import LAUNCH, PAR, ancestors, band_at, has_par, operations_of
 from xgpu.structure import walk

@@ -9,8 +9,10 @@ import xgpu
 from xgpu.errors import InvalidInput
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.nests.boxes import in_boxes, steps_of
-from xgpu.nests.mapping import Box, Space, Touch, choose, family, score_of
+from xgpu.nests.maps.box_scores import score_of_boxes
+from xgpu.nests.maps.boxes import Box, in_boxes, steps_of
+from xgpu.nests.maps.mapping import choose_boxes, family
+from xgpu.nests.maps.scores import Space, Touch
 
 from .te import compiled
 
@@ -98,9 +100,9 @@ def test_every_box_has_each_iteration_once() -> None:
 def test_the_box_and_map_are_the_best_of_all() -> None:
     space, boxes = Space((32, 64), 32, True), list(itertools.product((1, 2, 4), (1, 2, 4)))
     touches = [Touch(dim(0) * 80, 32, 80), Touch(dim(1), 32, 80), Touch(dim(0) * 64 + dim(1), 32)]
-    choice = choose(space, touches, (1,), 1, boxes)
+    choice = choose_boxes(space, touches, boxes)
     scores = [
-        score_of(map_, outer, touches, Box(sides))
+        score_of_boxes(map_, outer, touches, Box(sides))
         for sides in boxes
         for outer in [Space(Box(sides).outer(space.extents), 32, True)]
         for map_ in family(outer, (1,))

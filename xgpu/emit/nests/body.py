@@ -24,8 +24,8 @@ from xgpu.indexing.affine import constant as number
 from xgpu.indexing.affine import dim, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.boxes import boxed, steps_of
-from xgpu.nests.mapping import ACCESS_BITS
+from xgpu.nests.maps.box_scores import ACCESS_BITS
+from xgpu.nests.maps.boxes import boxed, steps_of
 from xgpu.nests.structure import SEQ, Access, access_of, accesses_in, band_at, is_short, operations_of
 from xgpu.structure import dtype_of, owning_op, walk
 
@@ -174,7 +174,7 @@ class BodyWriter:
         if self._has_run and is_short(seq.operation):
             self._write_out(seq)
             return
-        count = _written_out(seq) if len(self._together) > 1 else 1
+        count = _written_out(seq, len(self._together))
         numbers = tuple(symbol(0) * count + each for each in range(count))
         steps = IndexingMap((), (Interval(0, seq.extent // count - 1),), numbers)
         with loop(steps, [], self._changed_in(seq.body)) as each:
@@ -344,11 +344,13 @@ _STATEMENTS: dict[str, Callable[[BodyWriter, ir.OpView], None]] = {
 """How the other operations of an iteration are written; those that are not here compute elements of elements."""
 
 
-def _written_out(seq: SeqOp) -> int:
+def _written_out(seq: SeqOp, together: int) -> int:
     """Return how many iterations are written one after the other: those whose elements one access reads.
 
     What they read is then on its way at once.
     """
+    if together == 1:
+        return 1
     widest = max((access.dtype.storage_bits for access in accesses_in(seq.operation)), default=ACCESS_BITS)
     return math.gcd(seq.extent, max(1, ACCESS_BITS // widest)) if not walk(seq.operation, SEQ)[1:] else 1
 

@@ -179,11 +179,11 @@ func.func @runs_of_threads(%arg0: memref<10x32xf32> {xgpu.access = "in", xgpu.ca
 
 // -----
 
-// A thread goes through boxes of a product together: an element of A is read for eight sums, one of B for two. Rows of A
-// and B are then read by as few sectors as there can be, and there are blocks for all multiprocessors.
+// A thread goes through boxes of a product together: an element of A, or of B, is read for four sums. Larger boxes would
+// leave the GPU's schedulers less than three warps each.
 // CHECK-LABEL: func.func @together
-// CHECK: {band = "grid", called = "j", extent = 1024 : i64, together = [[J:[0-9]+]] : i64}
-// CHECK: {band = "grid", called = "i", extent = 1024 : i64, map = #xgpu.map<(d0, d1)[s0, s1] -> ({{.*}}), d0 in [0, 127], d1 in [0, 511], s0 in [0, 1], s1 in [0, 7]>, together = 2 : i64}
+// CHECK: {band = "grid", called = "j", extent = 1024 : i64, together = 4 : i64}
+// CHECK: {band = "grid", called = "i", extent = 1024 : i64, map = #xgpu.map<(d0, d1)[s0, s1] -> ({{.*}}), d0 in [0, 127], d1 in [0, 511], s0 in [0, 3], s1 in [0, 3]>, together = 4 : i64}
 func.func @together(%arg0: memref<1024x512xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<512x1024xf32> {xgpu.access = "in", xgpu.called = "B"}, %arg2: memref<1024x1024xf32> {xgpu.access = "out", xgpu.called = "C"}) {
   "xgpu.launch"() ({
     "xgpu.par"() ({

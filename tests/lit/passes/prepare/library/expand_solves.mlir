@@ -48,7 +48,7 @@ func.func @main(%a: tensor<20x20xf32>, %b: tensor<20x20xcomplex<f32>>) -> (tenso
 
 // -----
 
-// QR: a column's length and its reflection, which changes the columns after it; then the product of all reflections.
+// QR factors: a column's length and its reflection, which changes those after it; then the product of all reflections.
 // CHECK-LABEL: func.func @main
 // CHECK:         stablehlo.while
 // CHECK:         stablehlo.sqrt

@@ -5,6 +5,7 @@ inside has as many independent results in flight.
 """
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -35,6 +36,23 @@ def in_boxes(map_: IndexingMap, box: Sequence[int], apart: Sequence[int] = ()) -
     )
     symbols = (*map_.symbols, *(Interval(0, box[number] - 1) for number in several))
     return replace(map_, symbols=symbols, results=results)
+
+
+@dataclass(frozen=True)
+class Box:
+    """So many iterations of each loop, neighbours or as far ``apart`` as it says."""
+
+    sides: tuple[int, ...]
+    apart: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """The number of its iterations."""
+        return math.prod(self.sides)
+
+    def outer(self, extents: Sequence[int]) -> tuple[int, ...]:
+        """Return how many boxes lie along each loop."""
+        return tuple(extent // side for extent, side in zip(extents, self.sides, strict=True))
 
 
 @dataclass(frozen=True)
