@@ -81,6 +81,11 @@ class Device:
         return self.sm_count * _SCHEDULERS * WARP_SIZE * self.clock
 
     @property
+    def schedulers(self) -> int:
+        """Warp schedulers of a multiprocessor."""
+        return _SCHEDULERS
+
+    @property
     def instructions_of_pass(self) -> int:
         """Instructions of a thread that are issued while the first-level cache serves one line of a warp's request."""
         return _SCHEDULERS

@@ -142,13 +142,19 @@ class ParOp(_IndexedOp):
         Attribute("band", choice(*BANDS), "Who runs the iterations.", optional=True),
         Attribute("threads", INTEGER, "Threads of a block, as a pragma asks for them.", optional=True),
         Attribute("vector", INTEGER, "Consecutive iterations of a thread, as a pragma asks for them.", optional=True),
+        Attribute(
+            "together",
+            INTEGER,
+            "Neighbouring iterations that a thread goes through together, each statement for all of them.",
+            optional=True,
+        ),
         Attribute("mma", BOOLEAN, "Whether tensor cores multiply, as a pragma asks for it.", optional=True),
         Attribute("align", INTEGER, "That iterations run at once, and where the first one does.", optional=True),
         Attribute(
             "map",
             MAP,
             "On the outermost loop of a band: from the thread's number, or the block's, or both, and range variables"
-            " that one thread goes through, to the variables of the band's loops.",
+            " that one thread goes through, the last ones together, to the variables of the band's loops.",
             optional=True,
         ),
     )
@@ -157,6 +163,7 @@ class ParOp(_IndexedOp):
     band: str | None
     threads: int | None
     vector: int | None
+    together: int | None
     mma: bool | None
     align: int | None
     map: IndexingMap | None
@@ -178,6 +185,8 @@ class ParOp(_IndexedOp):
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
         """Iterations that run at once are a power of two, as their alignment is; a block has threads for them."""
         yield from super().check(symbols)
+        if self.together is not None and self.together < 1:
+            yield f"attribute 'together': expected a number of iterations, got {self.together}"
         if self.align is None:
             return
         for name, value in (("extent", self.extent), ("align", self.align)):

@@ -6,7 +6,7 @@ from typing import ClassVar, cast
 
 from xgpu import ir
 from xgpu.dialects.nests.loops import LaunchOp, ParOp
-from xgpu.errors import InvalidInput, Unsupported
+from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.nests.structure import PAR, has_par, launches_of, operations_of, perfect_nest
 from xgpu.passes.framework.base import Pass
@@ -54,7 +54,6 @@ def _assign(launch: LaunchOp) -> None:
         par = cast(ParOp, op.opview)
         if par not in outer:
             _set(par, "thread")
-    _check_threads(launch)
 
 
 def _outer_bands(loops: Sequence[ParOp], inner: bool) -> list[str]:
@@ -80,14 +79,3 @@ def _set(loop: ParOp, band: str) -> None:
             source_of(loop.operation),
         )
     loop.operation.attributes[_BAND] = ir.StringAttr.get(band)
-
-
-def _check_threads(launch: LaunchOp) -> None:
-    """Raise Unsupported for par loops inside iterations that a thread runs, but for those of one band."""
-    for op in walk(launch.operation, PAR):
-        nest = perfect_nest(op)
-        if nest[0].band == "thread" and has_par(*operations_of(nest[-1].body)):
-            raise Unsupported(
-                "a par loop inside an iteration of a thread: expected it to be the only thing in the loop around it",
-                source_of(operations_of(nest[-1].body)[0]),
-            )

@@ -60,7 +60,7 @@ class FindMatrixProducts(Pass):
             reason = "it has no sum of products of 16-bit elements"
         if not reason:
             return
-        if staged:
+        if staged and asked is not None and asked.mma:
             raise InvalidInput(
                 f"'#stages({staged[0].stages})' stands on the steps of a matrix product by tensor cores: {reason}",
                 source_of(staged[0].operation),

@@ -16,7 +16,10 @@ from xgpu.hlo.source_location import source_of
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.mapping import Choice, Space, Touch, choose
+from xgpu.nests.maps.box_choice import boxes_of, check_boxes
+from xgpu.nests.maps.box_scores import ACCESS_BITS
+from xgpu.nests.maps.mapping import choose, choose_boxes
+from xgpu.nests.maps.scores import Space, Touch
 from xgpu.nests.structure import (
     LAUNCH,
     PAR,
@@ -48,8 +51,9 @@ class MapThreads(Pass):
     The number of a block's threads is what the program asks for (``#threads(n)``), else as many as its largest band of
     par loops has iterations, up to 256; 128 where the threads of all blocks share one band. Then a map is chosen for
     each band from a family of them, the one by which warps touch the fewest sectors of memory: see
-    `xgpu.nests.mapping`. A loop may have its runs asked for (``#vector(n)``). Iterations that run at once are mapped
-    one to one to threads side by side, aligned as the loop says.
+    `xgpu.nests.maps.mapping`. A loop may have its runs asked for (``#vector(n)``). Where a long seq loop inside reads
+    the same for several iterations, a thread goes through a box of them together (``#together(n)``). Iterations that
+    run at once are mapped one to one to threads side by side, aligned as the loop says.
     Needs assign-bands and place-buffers.
 
     ```mlir
@@ -83,13 +87,14 @@ def _map_launch(launch: LaunchOp, target: Device, count: int) -> None:
     for band in bands:
         first = band[0]
         extents = tuple(loop.extent for loop in band)
+        check_boxes(band)
         if first.band == "block":
             grid = math.prod(extents)
             map_ = IndexingMap((Interval(0, grid - 1),), (), delinearize(dim(0), extents), ()).simplify()
             chosen = first.map or map_
         else:
             space = Space(extents, threads, first.band == "grid", band[-1].side or 0)
-            chosen = first.map or _chosen(band, space, target, count).map
+            chosen = first.map or _chosen(band, space, target, count)
             if space.blocks:
                 grid = chosen.dims[1].size
         first.operation.attributes["map"] = attributes.map_attribute(chosen)
@@ -140,20 +145,32 @@ def _whole_groups(loop: ParOp, side: int) -> int:
     return threads
 
 
-def _chosen(band: Sequence[ParOp], space: Space, target: Device, count: int) -> Choice:
-    accesses = [access for access in accesses_in(band[0].operation) if _is_global(access)]
+def _chosen(band: Sequence[ParOp], space: Space, target: Device, count: int) -> IndexingMap:
+    """Return the map of a band, and write on its loops how many iterations a thread goes through together."""
+    accesses = [access for access in accesses_in(band[0].operation) if _memory(access) == "scratch"]
     runs = _runs(band, space, accesses, target)
     touches = [touch for access in accesses if (touch := _touch(access, band)) is not None]
-    return _choose(space, tuple(touches), runs, count)
+    boxes = boxes_of(band, space, target) if runs == (1,) else ()
+    if boxes:
+        shared = [access for access in accesses_in(band[0].operation) if _memory(access) == "shared"]
+        touches += [touch for access in shared if (touch := _touch(access, band)) is not None]
+    given = space, tuple(touches)
+    choice = _choose_boxes(*given, tuple(boxes), count) if boxes else _choose(*given, runs, count)
+    for loop, size in zip(band, choice.box, strict=True):
+        if size > 1:
+            loop.operation.attributes["together"] = attributes.int_attribute(size)
+    return choice.map
 
 
 # Loops that are written out are often the same ones.
 _choose = lru_cache(maxsize=256)(choose)
+_choose_boxes = lru_cache(maxsize=256)(choose_boxes)
 
 
-def _is_global(access: Access) -> bool:
+def _memory(access: Access) -> str:
+    """Return where the buffer of an access lies; arrays of the program are in global memory as scratch is."""
     owner = owning_op(access.buffer)
-    return owner.name != NewOp.OPERATION_NAME or ir.StringAttr(owner.attributes["memory"]).value == "scratch"
+    return "scratch" if owner.name != NewOp.OPERATION_NAME else ir.StringAttr(owner.attributes["memory"]).value
 
 
 def _touch(access: Access, band: Sequence[ParOp]) -> Touch | None:
@@ -174,9 +191,32 @@ def _touch(access: Access, band: Sequence[ParOp]) -> Touch | None:
         if op.name == SeqOp.OPERATION_NAME:
             times *= ir.IntegerAttr(op.attributes["extent"]).value
     elements, reads = math.prod(access.shape), times * math.prod(loop.extent for loop in band)
-    if not access.writes and reads >= 2 * elements and elements * access.dtype.storage_bits <= 8 * CACHED_BYTES:
+    if (
+        _memory(access) != "shared"
+        and not access.writes
+        and reads >= 2 * elements
+        and elements * access.dtype.storage_bits <= 8 * CACHED_BYTES
+    ):
         return None
-    return Touch(access.position.substitute(values), access.dtype.storage_bits, times)
+    position, bits = access.position.substitute(values), access.dtype.storage_bits
+    if _memory(access) == "shared":
+        indices = tuple(each.substitute(values) for each in access.map.results)
+        return Touch(position, bits, times, indices=indices, shape=access.shape)
+    return Touch(position, bits, times, _run_along_seq(access))
+
+
+def _run_along_seq(access: Access) -> int:
+    """Return how many elements that a seq loop reads one after the other are one access, if it is written out."""
+    for number, variable in enumerate(access.variables):
+        loop = loop_of(variable)
+        if loop is None or loop.name != SeqOp.OPERATION_NAME:
+            continue
+        others = access.position - dim(number)
+        if number not in others.variables()[0]:
+            extent = ir.IntegerAttr(loop.attributes["extent"]).value
+            width = math.gcd(extent, max(1, ACCESS_BITS // access.dtype.storage_bits))
+            return width if others.divisor() % width == 0 else 1
+    return 1
 
 
 def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[Access], target: Device) -> tuple[int, ...]:

@@ -110,6 +110,16 @@ def _images(x: Any, stem: Any, inner: Any, last: Any) -> Any:
     return convolved(x, last, (1, 1), "VALID").mean((1, 2))
 
 
+def _decomposed(a: jax.Array, b: jax.Array) -> Any:
+    """QR factors, eigenvalues and singular values, and of the vectors what their signs do not change."""
+    values, vectors = jnp.linalg.eigh(a + a.T)
+    q, r = jnp.linalg.qr(b)
+    u, s, v = jnp.linalg.svd(b, full_matrices=False)
+    square = jnp.einsum("ij,j,kj->ik", vectors, values**2, vectors, precision="highest")
+    whole = jnp.einsum("ij,j,jk->ik", u, s, v, precision="highest")
+    return values, square, jnp.abs(r), jnp.einsum("ij,jk->ik", q, r, precision="highest"), s, whole
+
+
 def _solved(a: Any, b: Any) -> Any:
     """Factors by loops."""
     a = a + 8 * jnp.eye(len(a))
@@ -135,6 +145,7 @@ PROGRAMS = (
             # On CPUs XLA makes NaN of these convolutions in bf16.
             reference=lambda *arrays: _images(*(each.astype(jnp.float32) for each in arrays))),
     Shipped("solved", _solved, (("f32[40,40]", "f32[40,3]"),), 5e-3),
+    Shipped("decomposed", _decomposed, (("f32[32,32]", "f32[40,24]"),), 1e-4),
     Shipped("spectrum", lambda x: (jnp.abs(jnp.fft.rfft(x)) ** 2, jnp.fft.ifft(x + 0j).real), (("f32[50,400]",),)),
     Shipped("prefix_sum", _EXAMPLES / "prefix_sum.te", reference=lambda x: jnp.cumsum(x, 1, dtype=jnp.int32)),
     Shipped("layer_norm", _EXAMPLES / "layer_norm.te", tolerance=0.02, reference=lambda x, scale, bias: (

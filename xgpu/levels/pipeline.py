@@ -153,6 +153,11 @@ MAP_LOOPS: Pipeline = (
         "before all that decides what threads do: of these others do",
     ),
     ("assign-bands", "before all that asks whether blocks or threads run a loop"),
+    ("serialize-inner-loops", "after bands, which say what a thread runs; before all that asks what it runs alone"),
+    (
+        "pipeline-steps",
+        "after bands, which say whose steps these are; before buffers are placed, which it makes larger",
+    ),
     ("hold-elements", "after bands, which say what a thread runs alone; before buffers are placed, as it makes some"),
     ("place-buffers", "after bands, which say whose a buffer is; before mapping, which counts accesses to memory"),
     ("map-threads{{target={target}}}", "after buffers are placed: only those in global memory coalesce"),

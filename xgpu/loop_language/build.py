@@ -48,6 +48,8 @@ from xgpu.nests.assembly import place_problem
 from xgpu.structure import dtype_of
 
 LEVEL = "loops"
+_NUMBERS = {"threads": 1024, "vector": 64, "together": 64}
+"""The pragmas of a ``par`` that take a number, and the largest that it may be."""
 MAX_STATEMENTS = 10_000
 """How many statements a program may have once its static loops are written out."""
 
@@ -199,12 +201,12 @@ class _Builder:
             elif pragma.name in BANDS:
                 self._no_values(pragma)
                 name = "band"
-            elif pragma.name in ("threads", "vector"):
-                value = self._number_of(pragma, 1024 if pragma.name == "threads" else 64)
+            elif pragma.name in _NUMBERS:
+                value = self._number_of(pragma, _NUMBERS[pragma.name])
             else:
                 raise InvalidInput(
                     f"'par' has no pragma '#{pragma.name}'; it has #grid, #block, #thread, #threads(n), #vector(n),"
-                    " #mma, #no_mma",
+                    " #together(n), #mma, #no_mma",
                     pragma.at,
                 )
             if name in found:
@@ -244,7 +246,7 @@ class _Builder:
 
     def _no_values(self, pragma: Pragma) -> None:
         if pragma.values:
-            near = did_you_mean(pragma.name, ("threads", "vector", "align", "pad"))
+            near = did_you_mean(pragma.name, (*_NUMBERS, "align", "pad"))
             raise InvalidInput(f"pragma '#{pragma.name}' takes no numbers{near}", pragma.at)
 
     def _number_of(self, pragma: Pragma, most: int, least: int = 1) -> int:

@@ -14,8 +14,9 @@ from xgpu import ir
 from xgpu.dialects.nests.loops import BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
 from xgpu.nests.footprints import MOST_POINTS, Footprints, Watched
 from xgpu.nests.history import READ, WRITE, History, Kind, meets
+from xgpu.nests.periods import telling_iterations
 from xgpu.nests.structure import ACCESSES, PAR, SEQ, Access, access_of, accesses_in, ancestors, band_at, operations_of
-from xgpu.structure import owning_op
+from xgpu.structure import owning_op, walk
 
 type Answer = Literal["none missing", "one missing", "unknown"]
 type _Known = Mapping[ir.Value, int]
@@ -43,6 +44,7 @@ class Follower:
         self._footprints = Footprints(launch.operation, launch.block)
         self._watched: dict[ir.Operation, list[Watched]] = {}
         self._used: set[ir.Value] = set()
+        self._telling: dict[ir.Operation, Sequence[int]] = {}
         for statement in statements_of(launch.body):
             self._watch(statement)
         self._history = History()
@@ -123,11 +125,26 @@ class Follower:
         return None
 
     def _iterations(self, op: ir.Operation, most: int) -> Sequence[int | None]:
-        """Return the iterations to follow: twice any if none differs, None if there are too many different ones."""
+        """Return the iterations to follow: twice any if none differs, None if there are too many different ones.
+
+        Those that repeat are left out.
+        """
         seq = cast(SeqOp, op.opview)
         if seq.variable not in self._used:
             return range(min(2, seq.extent))
-        return range(seq.extent) if seq.extent <= most else (None, None)
+        if op not in self._telling:
+            self._telling[op] = self._find_telling(seq)
+        found = self._telling[op]
+        return found if len(found) <= most else (None, None)
+
+    def _find_telling(self, seq: SeqOp) -> Sequence[int]:
+        """Return the iterations of a loop that tell of all of them; these may be all."""
+        inside = [op for op in walk(seq.operation) if op in self._watched]
+        accesses = [watched.access for op in inside for watched in self._watched[op]]
+        wheres = [cast(WhereOp, op.opview) for op in walk(seq.operation, WhereOp.OPERATION_NAME)]
+        conditions = [(where.map, where.variables) for where in wheres]
+        found = telling_iterations(seq.variable, seq.extent, accesses, conditions)
+        return range(seq.extent) if found is None else found
 
     def _where(self, where: WhereOp, known: _Known) -> ir.Operation | None:
         values = [known.get(variable) for variable in where.variables]

@@ -11,9 +11,10 @@ from xgpu.dialects.nests.assembly import AsmOp
 from xgpu.dialects.nests.loops import LOOP_OPS, LaunchOp, NewOp, ParOp
 from xgpu.hlo.operations import elementwise, without_code
 from xgpu.nests.assembly import place_problem
-from xgpu.nests.mapping import runs_at_once
+from xgpu.nests.maps.boxes import box_problems, boxed
+from xgpu.nests.maps.mapping import runs_at_once
 from xgpu.nests.products import NoProductError, tile_product
-from xgpu.nests.structure import LAUNCH, PAR, ancestors, band_at
+from xgpu.nests.structure import LAUNCH, PAR, ancestors, band_at, has_par, operations_of
 from xgpu.structure import walk
 
 _OWN: tuple[type[DeclaredOp], ...] = (*LOOP_OPS, *ACCESS_OPS, AsmOp)
@@ -123,6 +124,10 @@ def _map_problems(op: ir.Operation, par: ParOp) -> Iterator[Problem]:
         yield Problem(op, f"attribute 'map': expected {len(extents)} results, one for each loop, got {par.map}")
     elif par.map.is_bijection(extents) is False:
         yield Problem(op, f"attribute 'map': expected each of {extents} iterations once, got {par.map}")
+    elif wrong := list(box_problems(par.map, band_at(op))):
+        yield Problem(op, wrong[0])
+    elif boxed(band_at(op)) and (par.band == "block" or has_par(*operations_of(band_at(op)[-1].body))):
+        yield Problem(op, "attribute 'together': expected no par loop inside of what a thread goes through together")
     else:
         last = band_at(op)[-1]
         if last.side is not None and not runs_at_once(par.map, last.extent, last.side):

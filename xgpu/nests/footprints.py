@@ -78,10 +78,13 @@ class Footprints:
         return self._count if statement.name == PAR or not access.writes else 1
 
     def _is_common(self, buffer: ir.Value, variable: ir.Value) -> bool:
-        """Whether a variable moves all accesses to a buffer by the same, so that it need not be known."""
+        """Whether a variable moves all accesses to a buffer by the same, so that it need not be known.
+
+        Which of them are made it may decide, too: they are all taken to be.
+        """
         key = (buffer, variable)
         if key not in self._common:
-            offsets = {offset(access, variable) for access in self._accesses if access.buffer == buffer}
+            offsets = {offset(access, variable, if_made=True) for access in self._accesses if access.buffer == buffer}
             self._common[key] = len(offsets) == 1 and None not in offsets
         return self._common[key]
 
@@ -91,6 +94,7 @@ class Footprints:
         members = [loop.variable for loop in band]
         inner = _inner_loops(statement, watched.variables)
         values: dict[ir.Value, Any] = {}
+        unknown: set[ir.Value] = set()
         for variable in watched.variables:
             if variable in known:
                 values[variable] = known[variable]
@@ -99,6 +103,7 @@ class Footprints:
                 if loop is None or loop.name != PAR or not self._is_common(access.buffer, variable):
                     return _UNKNOWN
                 values[variable] = 0
+                unknown.add(variable)
         if watched.points > MOST_POINTS:
             return _UNKNOWN
         threads = self._threads(statement, access)
@@ -110,9 +115,9 @@ class Footprints:
         dims: list[Any] = [grid[0]]
         symbols: list[Any] = list(grid[1 + len(inner) :])
         values |= {v: r.evaluate(dims, symbols) for v, r in zip(members, map_.results, strict=True)}
-        inside = np.broadcast_to(holds(map_, dims, symbols) & is_made(access, values), grid[0].shape)
+        inside = np.broadcast_to(holds(map_, dims, symbols) & is_made(access, values, unknown), grid[0].shape)
         positions = np.broadcast_to(position(access, values), grid[0].shape)[inside]
-        if positions.size and positions.max() >= MOST_ELEMENTS:
+        if positions.size and (positions.max() >= MOST_ELEMENTS or positions.min() < 0):
             return _UNKNOWN
         return _footprint(grid[0][inside].astype(np.int32), positions.astype(np.int32))
 

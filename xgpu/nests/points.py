@@ -1,12 +1,12 @@
 """The elements of accesses, for values of loops' variables: arrays of them, to enumerate all at once."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from xgpu import ir
-from xgpu.indexing.affine import AffineExpr, Dim
+from xgpu.indexing.affine import AffineExpr, Dim, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.nests.structure import Access
 
@@ -25,13 +25,33 @@ def position(access: Access, values: Values) -> Any:
     return access.position.evaluate([values[variable] for variable in access.variables])
 
 
-def is_made(access: Access, values: Values) -> Any:
-    """Return whether the access is made: where its map is defined, and its conditions hold."""
-    inside = holds(access.map, [values[variable] for variable in access.variables])
+def is_made(access: Access, values: Values, unknown: Collection[ir.Value] = ()) -> Any:
+    """Return whether the access is made: where its map is defined, and its conditions hold.
+
+    Those on variables that are ``unknown`` are taken to hold.
+    """
+    map_, variables = _of_known(access.map, access.variables, unknown)
+    inside = holds(map_, [values[variable] for variable in variables])
     for guard in access.guards:
+        if any(variable in unknown for variable in guard.variables):
+            continue
         holding = holds(guard.map, [values[variable] for variable in guard.variables])
         inside = inside & (holding if guard.holds else ~np.asarray(holding, bool))
     return inside
+
+
+def _of_known(
+    map_: IndexingMap, variables: Sequence[ir.Value], unknown: Collection[ir.Value]
+) -> tuple[IndexingMap, list[ir.Value]]:
+    """Return a map's domain without what is said of unknown variables, which may be anything."""
+    if not any(variable in unknown for variable in variables):
+        return map_, list(variables)
+    kept = [number for number, variable in enumerate(variables) if variable not in unknown]
+    tested = tuple(each for each in map_.constraints if each[0].variables()[0] <= set(kept))
+    places = {number: dim(place) for place, number in enumerate(kept)}
+    constraints = tuple((expr.substitute(places), interval) for expr, interval in tested)
+    domain = IndexingMap(tuple(map_.dims[number] for number in kept), (), (), constraints)
+    return domain, [variables[number] for number in kept]
 
 
 def holds(map_: IndexingMap, dims: list[Any], symbols: list[Any] | None = None) -> Any:
@@ -45,14 +65,18 @@ def holds(map_: IndexingMap, dims: list[Any], symbols: list[Any] | None = None) 
     return inside
 
 
-def offset(access: Access, variable: ir.Value) -> int | None:
-    """Return by how much a variable moves the element of an access each time; None if that is not all that it does."""
-    if any(variable in guard.variables for guard in access.guards):
+def offset(access: Access, variable: ir.Value, if_made: bool = False) -> int | None:
+    """Return by how much a variable moves the element of an access each time; None if that is not all that it does.
+
+    ``if_made``: it may decide whether the access is made, too.
+    """
+    if not if_made and any(variable in guard.variables for guard in access.guards):
         return None
     if variable not in access.variables:
         return 0
     number = access.variables.index(variable)
-    if any(number in expr.variables()[0] for expr, _ in access.map.constraints) or access.map.dims[number].lower:
+    tested = any(number in expr.variables()[0] for expr, _ in access.map.constraints) or access.map.dims[number].lower
+    if tested and not if_made:
         return None
     found = 0
     for atom, factor in access.position.terms:

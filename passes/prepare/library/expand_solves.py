@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.passes.prepare.solves.calls import DECOMPOSITIONS
 from xgpu.passes.prepare.solves.loops import cholesky, lu, permutation, solution
 from xgpu.structure import element_of, replace_op
 
@@ -17,10 +18,12 @@ _LU, _LIBRARY_CHOLESKY, _ORDER = "cusolver_getrf_ffi", "cusolver_potrf_ffi", "cu
 
 @dataclass(frozen=True)
 class ExpandSolves(OperationRewrite):
-    """Writes LU and Cholesky's factors, and solutions of triangular systems, as loops over their columns.
+    """Writes factors, solutions of triangular systems, eigenvalues and singular values as loops.
 
-    Only for ``runs=launches``, where there is no library. An iteration is a launch, or three for LU, which looks for a
-    pivot first: right for matrices of any size, and slow for large ones. Only real numbers. Needs: nothing. Run it
+    Only for ``runs=launches``, where there is no library. Factors of LU, Cholesky and QR, and solutions, are loops over
+    columns: an iteration is a launch, or three for LU, which looks for a pivot first, and for QR. Eigenvalues of
+    symmetric matrices and singular values take sweeps of Jacobi's rotations, each a loop over columns, too. All that is
+    right for matrices of any size, and slow for large ones. Only real numbers. Needs: nothing. Run it
     after expand-small-solves, whose matrices need no loop, and before all that looks at loops.
 
     ```mlir
@@ -60,6 +63,8 @@ def _results(op: ir.Operation) -> list[Value] | None:
         return [_solution(op)]
     if called == _LU:
         return list(lu(_batch(op.operands[0])))
+    if called in DECOMPOSITIONS:
+        return DECOMPOSITIONS[called](op)
     if called not in (_CHOLESKY, _LIBRARY_CHOLESKY):
         return None
     attributes = ir.DictAttr(op.attributes[_CONFIG]) if called == _LIBRARY_CHOLESKY else op.attributes

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from xgpu.hlo.stablehlo_builder import (
     Value,
-    broadcast,
     compared,
     gathered,
     hlo,
@@ -19,9 +18,8 @@ from xgpu.hlo.stablehlo_builder import (
     splat_like,
     tensor,
 )
+from xgpu.passes.prepare.solves.parts import NUMBER, like, numbers_of, part
 from xgpu.structure import element_of
-
-_NUMBER = "i32"
 
 
 def solution(matrices: Value, right: Value, lower: bool, turned: bool, unit: bool) -> Value:
@@ -34,13 +32,13 @@ def solution(matrices: Value, right: Value, lower: bool, turned: bool, unit: boo
     def step(turn: Value, values: Sequence[Value]) -> Sequence[Value]:
         (x,) = values
         k = turn if is_forward else hlo.subtract(splat_like(size - 1, turn), turn)
-        row = _part(x, (None, k, None))
+        row = part(x, (None, k, None))
         if not unit:
-            row = hlo.divide(row, _like(_part(matrices, (None, k, k)), row))
-        column = _part(matrices, (None, k, None) if turned else (None, None, k))
-        number = hlo.iota(tensor(shape_of(x), _NUMBER), 1)
-        here, solved = _like(k, number), _like(row, x)
-        column = _like(reshape(column, [shape_of(x)[0], size, 1]), x)
+            row = hlo.divide(row, like(part(matrices, (None, k, k)), row))
+        column = part(matrices, (None, k, None) if turned else (None, None, k))
+        number = hlo.iota(tensor(shape_of(x), NUMBER), 1)
+        here, solved = like(k, number), like(row, x)
+        column = like(reshape(column, [shape_of(x)[0], size, 1]), x)
         rest = hlo.subtract(x, hlo.multiply(column, solved))
         rest = hlo.select(compared(number, here, "GT" if is_forward else "LT"), rest, x)
         return [hlo.select(compared(number, here, "EQ"), solved, rest)]
@@ -54,15 +52,15 @@ def cholesky(matrices: Value) -> tuple[Value, Value]:
     def step(k: Value, values: Sequence[Value]) -> Sequence[Value]:
         (a,) = values
         batch, size, _ = shape_of(a)
-        diagonal = hlo.sqrt(_part(a, (None, k, k)))
-        column = _part(a, (None, None, k))
-        scaled = hlo.divide(column, _like(diagonal, column))
-        i, j = _numbers(a)
-        here = _like(k, i)
-        product = hlo.multiply(_like(scaled, a), _like(reshape(scaled, [batch, 1, size]), a))
+        diagonal = hlo.sqrt(part(a, (None, k, k)))
+        column = part(a, (None, None, k))
+        scaled = hlo.divide(column, like(diagonal, column))
+        i, j = numbers_of(a)
+        here = like(k, i)
+        product = hlo.multiply(like(scaled, a), like(reshape(scaled, [batch, 1, size]), a))
         is_rest = hlo.and_(compared(j, here, "GT"), compared(i, j, "GE"))
         rest = hlo.select(is_rest, hlo.subtract(a, product), a)
-        of_column = hlo.select(compared(i, here, "EQ"), _like(diagonal, a), _like(scaled, a))
+        of_column = hlo.select(compared(i, here, "EQ"), like(diagonal, a), like(scaled, a))
         is_column = hlo.and_(compared(j, here, "EQ"), compared(i, here, "GE"))
         return [hlo.select(is_column, of_column, rest)]
 
@@ -78,26 +76,26 @@ def lu(matrices: Value) -> tuple[Value, Value, Value]:
 
     def step(k: Value, values: Sequence[Value]) -> Sequence[Value]:
         a, pivots = values
-        column = _part(a, (None, None, k))
+        column = part(a, (None, None, k))
         p = _pivot(column, k)
-        own, chosen = _part(a, (None, k, None)), _row_at(a, p)
-        i, j = _numbers(a)
-        here, pivot = _like(k, i), _like(p, i)
+        own, chosen = part(a, (None, k, None)), _row_at(a, p)
+        i, j = numbers_of(a)
+        here, pivot = like(k, i), like(p, i)
         at_own, at_pivot = compared(i, here, "EQ"), compared(i, pivot, "EQ")
-        swapped = hlo.select(at_own, _like(chosen, a), hlo.select(at_pivot, _like(own, a), a))
-        divisor, first = _part(chosen, (None, None, k)), _part(own, (None, None, k))
-        entry = hlo.select(at_pivot, _like(first, a), _like(column, a))
-        divisor = _like(divisor, a)
+        swapped = hlo.select(at_own, like(chosen, a), hlo.select(at_pivot, like(own, a), a))
+        divisor, first = part(chosen, (None, None, k)), part(own, (None, None, k))
+        entry = hlo.select(at_pivot, like(first, a), like(column, a))
+        divisor = like(divisor, a)
         factor = hlo.select(compared(divisor, splat_like(0, a), "EQ"), entry, hlo.divide(entry, divisor))
-        rest = hlo.subtract(swapped, hlo.multiply(factor, _like(chosen, a)))
+        rest = hlo.subtract(swapped, hlo.multiply(factor, like(chosen, a)))
         rest = hlo.select(compared(j, here, "GT"), rest, swapped)
         rest = hlo.select(compared(j, here, "EQ"), factor, rest)
-        number = hlo.iota(tensor([batch, count], _NUMBER), 1)
-        row = _like(hlo.add(reshape(p, [batch, 1]), splat(1, tensor([batch, 1], _NUMBER))), number)
-        pivots = hlo.select(compared(number, _like(k, number), "EQ"), row, pivots)
+        number = hlo.iota(tensor([batch, count], NUMBER), 1)
+        row = like(hlo.add(reshape(p, [batch, 1]), splat(1, tensor([batch, 1], NUMBER))), number)
+        pivots = hlo.select(compared(number, like(k, number), "EQ"), row, pivots)
         return [hlo.select(compared(i, here, "GT"), rest, swapped), pivots]
 
-    factors, pivots = repeated(count, [matrices, splat(0, tensor([batch, count], _NUMBER))], step)
+    factors, pivots = repeated(count, [matrices, splat(0, tensor([batch, count], NUMBER))], step)
     return factors, pivots, _first_of_diagonal(compared(factors, splat_like(0, factors), "EQ"))
 
 
@@ -107,35 +105,35 @@ def permutation(pivots: Value, size: int) -> Value:
 
     def step(k: Value, values: Sequence[Value]) -> Sequence[Value]:
         (order,) = values
-        p, own = _part(pivots, (None, k)), _part(order, (None, k))
-        number = hlo.iota(tensor([batch, size], _NUMBER), 1)
+        p, own = part(pivots, (None, k)), part(order, (None, k))
+        number = hlo.iota(tensor([batch, size], NUMBER), 1)
         place = hlo.add(
-            hlo.multiply(hlo.iota(tensor([batch, 1], _NUMBER), 0), splat(size, tensor([batch, 1], _NUMBER))), p
+            hlo.multiply(hlo.iota(tensor([batch, 1], NUMBER), 0), splat(size, tensor([batch, 1], NUMBER))), p
         )
         other = gathered(reshape(order, [batch * size]), place)
-        moved = hlo.select(compared(number, _like(p, number), "EQ"), _like(own, number), order)
-        return [hlo.select(compared(number, _like(k, number), "EQ"), _like(other, number), moved)]
+        moved = hlo.select(compared(number, like(p, number), "EQ"), like(own, number), order)
+        return [hlo.select(compared(number, like(k, number), "EQ"), like(other, number), moved)]
 
-    return repeated(count, [hlo.iota(tensor([batch, size], _NUMBER), 1)], step)[0]
+    return repeated(count, [hlo.iota(tensor([batch, size], NUMBER), 1)], step)[0]
 
 
 def _pivot(column: Value, k: Value) -> Value:
     """Return the row of the first largest element of a column from row ``k`` on; ``k`` where none is a number."""
     batch, rows, _ = shape = shape_of(column)
-    number, below = hlo.iota(tensor(shape, _NUMBER), 1), splat_like(-1, column)
-    sizes = hlo.select(compared(number, _like(k, number), "GE"), hlo.abs(column), below)
+    number, below = hlo.iota(tensor(shape, NUMBER), 1), splat_like(-1, column)
+    sizes = hlo.select(compared(number, like(k, number), "GE"), hlo.abs(column), below)
     largest = reshape(reduced(sizes, splat(-1, tensor([], element_of(column))), [1, 2], hlo.maximum), [batch, 1, 1])
     none = splat_like(rows, number)
-    found = hlo.select(compared(sizes, _like(largest, sizes), "EQ"), number, none)
-    first = reshape(reduced(found, splat(rows, tensor([], _NUMBER)), [1, 2], hlo.minimum), [batch, 1, 1])
-    return hlo.select(compared(first, splat_like(rows, first), "EQ"), _like(k, first), first)
+    found = hlo.select(compared(sizes, like(largest, sizes), "EQ"), number, none)
+    first = reshape(reduced(found, splat(rows, tensor([], NUMBER)), [1, 2], hlo.minimum), [batch, 1, 1])
+    return hlo.select(compared(first, splat_like(rows, first), "EQ"), like(k, first), first)
 
 
 def _row_at(a: Value, row: Value) -> Value:
     """Return for each matrix the row of a number."""
     batch, rows, columns = shape_of(a)
-    numbers = tensor([batch, 1, columns], _NUMBER)
-    first = hlo.add(hlo.multiply(hlo.iota(numbers, 0), splat(rows, numbers)), _like(row, splat(0, numbers)))
+    numbers = tensor([batch, 1, columns], NUMBER)
+    first = hlo.add(hlo.multiply(hlo.iota(numbers, 0), splat(rows, numbers)), like(row, splat(0, numbers)))
     place = hlo.add(hlo.multiply(first, splat(columns, numbers)), hlo.iota(numbers, 2))
     return gathered(reshape(a, [batch * rows * columns]), place)
 
@@ -143,29 +141,8 @@ def _row_at(a: Value, row: Value) -> Value:
 def _first_of_diagonal(flags: Value) -> Value:
     """Return the number, from 1, of the first element of the diagonal whose flag is true, or 0."""
     shape = batch, *_ = shape_of(flags)
-    i, j = _numbers(flags)
-    none = splat((1 << 31) - 1, tensor(shape, _NUMBER))
+    i, j = numbers_of(flags)
+    none = splat((1 << 31) - 1, tensor(shape, NUMBER))
     numbers = hlo.select(hlo.and_(flags, compared(i, j, "EQ")), hlo.add(i, splat_like(1, i)), none)
-    first = reduced(numbers, splat((1 << 31) - 1, tensor([], _NUMBER)), [1, 2], hlo.minimum)
-    return hlo.select(
-        compared(first, splat((1 << 31) - 1, tensor([batch], _NUMBER)), "EQ"), splat_like(0, first), first
-    )
-
-
-def _numbers(value: Value) -> tuple[Value, Value]:
-    """Return the row and the column of each element of matrices."""
-    numbers = tensor(shape_of(value), _NUMBER)
-    return hlo.iota(numbers, 1), hlo.iota(numbers, 2)
-
-
-def _part(value: Value, places: tuple[Value | None, ...]) -> Value:
-    """Return a slice of one element along the dimensions of which a place is given, and all of the others."""
-    none = splat(0, tensor([], _NUMBER))
-    sizes = [size if place is None else 1 for size, place in zip(shape_of(value), places, strict=True)]
-    return hlo.dynamic_slice(value, [none if place is None else place for place in places], sizes)
-
-
-def _like(value: Value, like: Value) -> Value:
-    """Return a scalar, or what has one element along some dimensions, at each index of ``like``."""
-    rank = len(shape_of(value))
-    return broadcast(value, shape_of(like), range(rank))
+    first = reduced(numbers, splat((1 << 31) - 1, tensor([], NUMBER)), [1, 2], hlo.minimum)
+    return hlo.select(compared(first, splat((1 << 31) - 1, tensor([batch], NUMBER)), "EQ"), splat_like(0, first), first)

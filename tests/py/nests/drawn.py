@@ -47,7 +47,7 @@ def _place(generator: random.Random, size: int) -> str:
 
 def _phase(generator: random.Random, size: int) -> list[str]:
     place, other = _place(generator, size), _place(generator, size)
-    match generator.randrange(6):
+    match generator.randrange(8):
         case 0:
             return [f"par {size} i {{ u[(k + 1) % 2, {place}] = u[k % 2, {other}] + 1 }}"]
         case 1:
@@ -60,6 +60,14 @@ def _phase(generator: random.Random, size: int) -> list[str]:
             return [f"par {size} i {{ if {condition} {{ u[0, i] = v[{place}] }} else {{ u[0, i] += k }} }}"]
         case 4:
             return [f"s += v[{generator.randrange(size)}]"]
+        case 5:
+            return _sums(generator, size)
+        case 6:
+            return [
+                f"par {size} i {{ new r: s32[3]",
+                f"par 3 q {{ r[q] = v[(i + q) % {size}] }}",
+                f"u[1, {place}] = r[0] * r[1] - r[2] }}",
+            ]
         case _:
             return [
                 f"par {size} i {{ new r: s32",
@@ -69,11 +77,33 @@ def _phase(generator: random.Random, size: int) -> list[str]:
             ]
 
 
+def _sums(generator: random.Random, size: int) -> list[str]:
+    """Return a phase of sums along u and v, of which threads may take boxes."""
+    sums = f"w{generator.randrange(1 << 30)}"
+    rows = generator.choice([rows for rows in (2, 4) if size % rows == 0] or [1])
+    box = [generator.choice([each for each in (1, 2, 4) if extent % each == 0]) for extent in (rows, size // rows)]
+    pragmas = [f" #together({each})" if generator.random() < 0.7 else "" for each in box]
+    term = generator.choice(["v[q] * u[0, i * {n} + q % {n}]", "v[(i + q) % {m}]", "u[1, q] * A[b, j]"])
+    term = term.format(n=size // rows, m=size)
+    condition = generator.choice(["", "if q >= i { ", "if i < 1 and j >= 2 { ", "if q % 2 == 0 { "])
+    end = " }" if condition else ""
+    return [
+        f"new {sums}: s32[{rows}, {size // rows}]",
+        f"par {rows} i{pragmas[0]} {{ par {size // rows} j{pragmas[1]} {{",
+        f"{sums}[i, j] = s32(i) - 3",
+        f"seq {generator.choice((2, min(9, size), size))} q {{ {condition}{sums}[i, j] += {term}{end} }}",
+        "} }",
+        f"par {rows} i {{ par {size // rows} j {{ u[0, i * {size // rows} + j] = {sums}[i, j] }} }}",
+    ]
+
+
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
     "%": lambda a, b: a % b,
+    "/": lambda a, b: a // b,
+    "<": lambda a, b: a < b,
     ">=": lambda a, b: a >= b,
     "==": lambda a, b: a == b,
     "and": lambda a, b: a and b,

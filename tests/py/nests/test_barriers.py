@@ -85,7 +85,10 @@ def test_as_few_as_possible(body: str, barriers: int) -> None:
     assert compiled(text).ir("mapped").count(_BARRIER) == barriers
 
 
-_BEFORE = "check-independence,form-launches,assign-bands,hold-elements,place-buffers,map-threads,pad-buffers"
+_BEFORE = (
+    "check-independence,form-launches,assign-bands,serialize-inner-loops,hold-elements,place-buffers,map-threads,"
+    "pad-buffers"
+)
 
 
 def placed(text: str) -> tuple[int, list[Remark]]:

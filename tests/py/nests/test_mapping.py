@@ -7,8 +7,9 @@ import pytest
 
 from xgpu.indexing.affine import AffineExpr, dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.nests import mapping
-from xgpu.nests.mapping import Space, Touch, choose, family, score_of
+from xgpu.nests.maps import mapping
+from xgpu.nests.maps.mapping import choose, family
+from xgpu.nests.maps.scores import Space, Touch, score_of
 
 
 def position(order: tuple[int, ...], extents: tuple[int, ...]) -> AffineExpr:
@@ -155,6 +156,6 @@ def test_what_is_not_looked_at_is_no_better(order: tuple[int, ...], monkeypatch:
     space = Space((6, 17, 20), 64, True)
     touches = [Touch(position((0, 1, 2), space.extents), 32), Touch(position(order, space.extents), 16)]
     quick = choose(space, touches, (1, 2, 4))
-    monkeypatch.setattr(mapping, "_least_sectors", lambda space, touches: 0.0)
+    monkeypatch.setattr(mapping, "least_sectors", lambda space, touches: 0.0)
     assert choose(space, touches, (1, 2, 4)) == quick
     assert quick.score.key == min(score_of(each, space, touches).key for each in family(space, (1, 2, 4)))

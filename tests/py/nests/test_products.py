@@ -197,15 +197,23 @@ def test_no_tensor_cores_if_a_program_says_so() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (text(stages=" #stages(2)", mma=" #no_mma"), "'#stages(2)' stands on the steps of a matrix product by tensor"),
         (text(stages=" #stages(16)", mma=" #mma"), "'#stages(16)' stands on the steps of a matrix product"),
-        ("fn f(inout A: f32[8]) { seq 4 k #stages(2) { par 8 i { A[i] += 1.0 } } }", "no sum of products of 16-bit"),
+        ("fn f(inout A: f32[8]) { seq 4 k #stages(2) { par 8 i { A[i] += 1.0 } } }", "'#stages(2)': expected a tile"),
     ],
 )
 def test_stages_that_cannot_be(source: str, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         compiled(source)
     assert message in str(caught.value)
+
+
+def test_steps_run_ahead_without_tensor_cores_too() -> None:
+    program = compiled(text(stages=" #stages(2)", mma=" #no_mma"))
+    assert program.kernels[0].emitter == "nest"
+    a, b, bias = inputs()
+    check(run(program, a, b, bias)[0], a.astype(np.float32) @ b.astype(np.float32), bias)
+    barriers = compiled(text(mma=" #no_mma")).ir("mapped").count("xgpu.barrier")
+    assert program.ir("mapped").count("xgpu.barrier") == barriers - 1
 
 
 def test_pragmas_are_printed() -> None:

@@ -148,7 +148,7 @@ def test_combiners() -> None:
     np.testing.assert_array_equal(s, [operation.reduce(a) for operation in reduced])
 
 
-@pytest.mark.parametrize("pragma", ["#block", "#grid", "#threads(32)", "#vector(2)", "#thread"])
+@pytest.mark.parametrize("pragma", ["#block", "#grid", "#threads(32)", "#vector(2)", "#together(2)", "#thread"])
 def test_pragmas_change_no_result(pragma: str) -> None:
     text = f"fn f(A: f32[6, 64], out B: f32[6, 64]) {{ par 6 i {pragma if 'vector' not in pragma else ''} "
     text += f"{{ par 64 j {pragma if 'vector' in pragma else ''} {{ B[i, j] = A[i, j] + 1.0 }} }} }}"
@@ -228,3 +228,21 @@ def test_iterations_that_run_at_once(loops: str) -> None:
     text = f"fn f(A: f32[10, 16], out B: f32[10, 16]) {{ {loops}\n B[w, l] = A[9 - w, 15 - l] * 2.0 {closing} }}"
     a = np.random.default_rng(0).random((10, 16), np.float32)
     np.testing.assert_array_equal(run(text, a)[0], a[::-1, ::-1] * 2)
+
+
+def test_a_par_inside_of_an_iteration_that_does_other_things() -> None:
+    text = """fn f(A: f32[4, 16, 8], out B: f32[4, 16, 8]) { par 4 b {
+      new tile: f32[16, 8]
+      par 16 i { par 8 j { tile[i, j] = A[b, i, j] } }
+      par 16 i {
+        new sum: f32
+        new kept: f32[8]
+        sum = 0.0
+        seq 8 k { sum += tile[i, k] }
+        par 8 j { kept[j] = tile[i, j] * 2.0 }
+        par 2 h { par 4 j { B[b, i, h * 4 + j] = kept[h * 4 + j] - sum } }
+      }
+    } }"""
+    values = np.arange(512, dtype=np.float32).reshape(4, 16, 8)
+    expected = values * 2 - values.sum(axis=2, keepdims=True)
+    np.testing.assert_array_equal(run(text, values)[0], expected)

@@ -24,7 +24,9 @@ from xgpu.indexing.affine import constant as number
 from xgpu.indexing.affine import dim, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.structure import Access, access_of, accesses_in, band_at, is_short, operations_of
+from xgpu.nests.maps.box_scores import ACCESS_BITS
+from xgpu.nests.maps.boxes import boxed, steps_of
+from xgpu.nests.structure import SEQ, Access, access_of, accesses_in, band_at, is_short, operations_of
 from xgpu.structure import dtype_of, owning_op, walk
 
 MAX_UNROLLED = 10_000
@@ -36,14 +38,13 @@ Index = ir.Value | int
 
 @dataclass(frozen=True)
 class Memories:
-    """The memories of buffers: tensors that are only read, tensors that change, and values of a thread.
+    """The memories of buffers that threads share: tensors that are only read, and tensors that change.
 
     ``synchronized`` are the tensors that barriers are for.
     """
 
     inputs: Mapping[ir.Value, ir.Value]
     tensors: dict[ir.Value, Tensor]
-    registers: dict[ir.Value, list[Variable]] = field(default_factory=dict)
     synchronized: list[Tensor] = field(default_factory=list)
 
     @classmethod
@@ -66,33 +67,32 @@ class Memories:
                 memories.synchronized.append(tile)
         return memories
 
-    def make_registers(self, new: NewOp) -> None:
-        """Give a buffer of a thread its values, which are zero until something is written."""
-        zero = _zero(_scalar(new.buffer))
-        self.registers[new.buffer] = [Variable(zero) for _ in range(elements_of(new.buffer))]
 
-    def changed_in(self, *blocks: ir.Block) -> list[Variable]:
-        """Return the existing values that statements change."""
-        operations = [op for block in blocks for op in operations_of(block)]
-        found: dict[Variable, None] = {}
-        for access in accesses_in(*operations):
-            if access.writes and access.buffer in self.tensors:
-                found[self.tensors[access.buffer]] = None
-            elif access.writes:
-                found.update(dict.fromkeys(self.registers.get(access.buffer, ())))
-        if any(walk(op, BarrierOp.OPERATION_NAME) for op in operations):
-            found.update(dict.fromkeys(self.synchronized))
-        return list(found)
+@dataclass(frozen=True)
+class Iteration:
+    """What a thread has in an iteration: numbers of loops, elements that were computed, and buffers in registers."""
+
+    indices: dict[ir.Value, Index] = field(default_factory=dict)
+    elements: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    registers: dict[ir.Value, list[Variable]] = field(default_factory=dict)
+
+    def inner(self, indices: Mapping[ir.Value, Index]) -> "Iteration":
+        """Return an iteration of a loop inside of this one."""
+        return Iteration({**self.indices, **indices}, dict(self.elements), dict(self.registers))
 
 
 class BodyWriter:
-    """Writes blocks of statements at the current insertion point; ``position`` is the thread's and block's number."""
+    """Writes blocks of statements at the current insertion point; ``position`` is the thread's and block's number.
+
+    Where a thread goes through several iterations of a band together, each statement is written for all of them before
+    the next one. They are independent, so that is an order as good as any.
+    """
 
     def __init__(self, memories: Memories, position: Values):
         self._memories = memories
         self._thread, self._block = position
-        self._indices: dict[ir.Value, Index] = {}
-        self._elements: dict[ir.Value, ir.Value] = {}
+        self._now = Iteration()
+        self._together = [self._now]
         self._is_of_thread = self._has_run = False
         self._unrolled: list[SeqOp] = []
         self._written = 0
@@ -106,7 +106,7 @@ class BodyWriter:
 
     def _count(self) -> None:
         """Count a statement of an unrolled loop; raises Unsupported if there are too many."""
-        self._written += bool(self._unrolled)
+        self._written += len(self._together) if self._unrolled else 0
         if self._written > MAX_UNROLLED:
             outermost = self._unrolled[0]
             raise Unsupported(
@@ -116,14 +116,37 @@ class BodyWriter:
             )
 
     def _statement(self, op: ir.Operation) -> None:
+        if (write := _STRUCTURE.get(op.name)) is not None:
+            write(self, op.opview)
+            return
+        for each in self._together:
+            self._now = each
+            self._of_one(op)
+
+    def _of_one(self, op: ir.Operation) -> None:
+        """Write a statement of one iteration."""
         write = _STATEMENTS.get(op.name)
         if write is not None:
             write(self, op.opview)
         elif op.name == "stablehlo.constant":
-            self._elements[op.results[0]] = emit_constant(op, ())
+            self._now.elements[op.results[0]] = emit_constant(op, ())
         else:
-            operands = tuple(self._elements[operand] for operand in op.operands)
-            self._elements[op.results[0]] = build_scalar(ScalarOp(op, operands))
+            operands = tuple(self._now.elements[operand] for operand in op.operands)
+            self._now.elements[op.results[0]] = build_scalar(ScalarOp(op, operands))
+
+    def _changed_in(self, *blocks: ir.Block) -> list[Variable]:
+        """Return the existing values that statements change."""
+        operations = [op for block in blocks for op in operations_of(block)]
+        found: dict[Variable, None] = {}
+        for access in accesses_in(*operations):
+            if access.writes and access.buffer in self._memories.tensors:
+                found[self._memories.tensors[access.buffer]] = None
+            elif access.writes:
+                for each in self._together:
+                    found.update(dict.fromkeys(each.registers.get(access.buffer, ())))
+        if any(walk(op, BarrierOp.OPERATION_NAME) for op in operations):
+            found.update(dict.fromkeys(self._memories.synchronized))
+        return list(found)
 
     def _par(self, par: ParOp) -> None:
         band = band_at(par.operation)
@@ -131,13 +154,16 @@ class BodyWriter:
         if par.map is None:
             raise CompilerError("expected a map on the first par loop of a band", source_of(par.operation))
         given = {"grid": [self._thread, self._block], "block": [self._block], "thread": [self._thread]}
-        outside = self._is_of_thread, self._has_run
+        around = self._is_of_thread, self._has_run, self._now, self._together
         self._is_of_thread, self._has_run = par.band != "block", bool(par.map.symbols)
-        with loop(par.map, given[par.band or "grid"], self._memories.changed_in(body)) as each:
-            for member, value in zip(band, each.result_arguments, strict=True):
-                self._indices[member.variable] = value
+        steps = steps_of(par.map, len(boxed(band)))
+        with loop(steps.map, given[par.band or "grid"], self._changed_in(body)) as each:
+            indices = [[each.result_arguments[number] for number in point] for point in steps.points]
+            outer, variables = self._now, [member.variable for member in band]
+            self._together = [outer.inner(dict(zip(variables, point, strict=True))) for point in indices]
+            self._now = self._together[0]
             self.write(body)
-        self._is_of_thread, self._has_run = outside
+        self._is_of_thread, self._has_run, self._now, self._together = around
 
     def _seq(self, seq: SeqOp) -> None:
         if self._is_unrolled(seq):
@@ -148,15 +174,22 @@ class BodyWriter:
         if self._has_run and is_short(seq.operation):
             self._write_out(seq)
             return
-        steps = IndexingMap((), (Interval(0, seq.extent - 1),), (symbol(0),))
-        with loop(steps, [], self._memories.changed_in(seq.body)) as each:
-            self._indices[seq.variable] = each.result_arguments[0]
-            self.write(seq.body)
+        count = _written_out(seq, len(self._together))
+        numbers = tuple(symbol(0) * count + each for each in range(count))
+        steps = IndexingMap((), (Interval(0, seq.extent // count - 1),), numbers)
+        with loop(steps, [], self._changed_in(seq.body)) as each:
+            for iteration in each.result_arguments:
+                self._number(seq, iteration)
+                self.write(seq.body)
 
     def _write_out(self, seq: SeqOp) -> None:
         for iteration in range(seq.extent):
-            self._indices[seq.variable] = iteration
+            self._number(seq, iteration)
             self.write(seq.body)
+
+    def _number(self, seq: SeqOp, iteration: Index) -> None:
+        for each in self._together:
+            each.indices[seq.variable] = iteration
 
     def _is_unrolled(self, seq: SeqOp) -> bool:
         """Whether the loop's variable says which of a thread's own values are meant."""
@@ -170,6 +203,15 @@ class BodyWriter:
         return False
 
     def _where(self, where: WhereOp) -> None:
+        """Write a condition, for each iteration by itself if it does not hold for all alike."""
+        first, *others = together = self._together
+        if any(each.indices[variable] != first.indices[variable] for each in others for variable in where.variables):
+            for each in together:
+                self._now, self._together = each, [each]
+                self._where(where)
+            self._together = together
+            return
+        self._now = first
         map_, variables = self._known(where.map, where.variables)
         if map_.is_empty() or not map_.simplify().constraints:
             simple = map_.simplify()
@@ -180,7 +222,7 @@ class BodyWriter:
                 self.write(where.then)
                 return
         condition = InDomainOp.build(map_, variables)
-        changed = self._memories.changed_in(where.then, where.otherwise)
+        changed = self._changed_in(where.then, where.otherwise)
         if operations_of(where.otherwise):
             choose(condition, changed, lambda: self.write(where.then), lambda: self.write(where.otherwise))
             return
@@ -189,7 +231,7 @@ class BodyWriter:
 
     def _known(self, map_: IndexingMap, variables: Sequence[ir.Value]) -> tuple[IndexingMap, Values]:
         """Return a map of the variables that are no numbers here, and their values."""
-        values = [self._indices[variable] for variable in variables]
+        values = [self._now.indices[variable] for variable in variables]
         kept = [n for n, value in enumerate(values) if not isinstance(value, int)]
         if len(kept) == len(values):
             return map_, cast(Values, values)
@@ -203,8 +245,10 @@ class BodyWriter:
         return substituted, [cast(ir.Value, values[n]) for n in kept]
 
     def _new(self, new: NewOp) -> None:
+        """Give a buffer of a thread its values, which are zero until something is written."""
         if new.memory == "register":
-            self._memories.make_registers(new)
+            zero = _zero(_scalar(new.buffer))
+            self._now.registers[new.buffer] = [Variable(zero) for _ in range(elements_of(new.buffer))]
 
     def _barrier(self, barrier: BarrierOp) -> None:
         sync_threads(self._memories.synchronized)
@@ -215,26 +259,26 @@ class BodyWriter:
         position = linearize(list(map_.results), access.shape)
         if not position.is_constant:
             raise CompilerError("expected an index of a register that is known", source_of(access.op))
-        return self._memories.registers[access.buffer][position.constant]
+        return self._now.registers[access.buffer][position.constant]
 
     def _place(self, access: Access) -> Values:
         return apply_map(*self._known(access.map, access.variables))
 
     def _read(self, read: ReadOp) -> None:
-        self._elements[read.operation.results[0]] = self._element(access_of(read.operation))
+        self._now.elements[read.operation.results[0]] = self._element(access_of(read.operation))
 
     def _element(self, access: Access) -> ir.Value:
-        if access.buffer in self._memories.registers:
+        if access.buffer in self._now.registers:
             return self._register(access).value
         if access.buffer in self._memories.tensors:
             return self._memories.tensors[access.buffer].extract(self._place(access))
         return Tensor(self._memories.inputs[access.buffer]).extract(self._place(access))
 
     def _write(self, write: WriteOp) -> None:
-        self._change(access_of(write.operation), lambda: self._elements[write.value])
+        self._change(access_of(write.operation), lambda: self._now.elements[write.value])
 
     def _accumulate(self, accumulate: AccumulateOp) -> None:
-        access, value = access_of(accumulate.operation), self._elements[accumulate.value]
+        access, value = access_of(accumulate.operation), self._now.elements[accumulate.value]
         combine = _combiner(accumulate)
         if accumulate.atomic and access.buffer in self._memories.tensors:
             tensor = self._memories.tensors[access.buffer]
@@ -251,7 +295,7 @@ class BodyWriter:
 
     def _change(self, access: Access, value: Callable[[], ir.Value]) -> None:
         """Give an element a value: one of a thread's own at once, another one by the first thread, or each."""
-        if access.buffer in self._memories.registers:
+        if access.buffer in self._now.registers:
             self._register(access).value = value()
             return
         tensor = self._memories.tensors[access.buffer]
@@ -261,30 +305,34 @@ class BodyWriter:
     def _to_index(self, op: ToIndexOp) -> None:
         dtype, index = dtype_of(op.value), ir.IndexType.get()
         cast_ = ir.arith.index_castui if dtype.is_unsigned else ir.arith.index_cast
-        self._indices[op.operation.results[0]] = cast_(index, self._elements[op.value])
+        self._now.indices[op.operation.results[0]] = cast_(index, self._now.elements[op.value])
 
     def _from_index(self, op: FromIndexOp) -> None:
         (index,) = apply_map(*self._known(op.map, op.variables))
         i32 = ir.IntegerType.get_signless(32)
-        self._elements[op.operation.results[0]] = ir.arith.index_cast(i32, index)
+        self._now.elements[op.operation.results[0]] = ir.arith.index_cast(i32, index)
 
     def _asm(self, asm: AsmOp) -> None:
         op = asm.operation
-        operands = [self._elements[operand] for operand in op.operands]
+        operands = [self._now.elements[operand] for operand in op.operands]
         types = [scalar_type(dtype_of(result)) for result in op.results]
         found = emit_instructions(asm.text, operands, types, self._thread)
-        self._elements.update(zip(op.results, found, strict=True))
+        self._now.elements.update(zip(op.results, found, strict=True))
 
     def _anchor(self, anchor: AnchorOp) -> None:
         """Emit nothing: the anchored value is computed here already."""
 
 
-_STATEMENTS: dict[str, Callable[[BodyWriter, ir.OpView], None]] = {
+_STRUCTURE: dict[str, Callable[[BodyWriter, ir.OpView], None]] = {
     ParOp.OPERATION_NAME: BodyWriter._par,  # type: ignore[dict-item]
     SeqOp.OPERATION_NAME: BodyWriter._seq,  # type: ignore[dict-item]
     WhereOp.OPERATION_NAME: BodyWriter._where,  # type: ignore[dict-item]
-    NewOp.OPERATION_NAME: BodyWriter._new,  # type: ignore[dict-item]
     BarrierOp.OPERATION_NAME: BodyWriter._barrier,  # type: ignore[dict-item]
+}
+"""How operations are written that hold others, or are of all threads."""
+
+_STATEMENTS: dict[str, Callable[[BodyWriter, ir.OpView], None]] = {
+    NewOp.OPERATION_NAME: BodyWriter._new,  # type: ignore[dict-item]
     ReadOp.OPERATION_NAME: BodyWriter._read,  # type: ignore[dict-item]
     WriteOp.OPERATION_NAME: BodyWriter._write,  # type: ignore[dict-item]
     AccumulateOp.OPERATION_NAME: BodyWriter._accumulate,  # type: ignore[dict-item]
@@ -293,7 +341,18 @@ _STATEMENTS: dict[str, Callable[[BodyWriter, ir.OpView], None]] = {
     AsmOp.OPERATION_NAME: BodyWriter._asm,  # type: ignore[dict-item]
     AnchorOp.OPERATION_NAME: BodyWriter._anchor,  # type: ignore[dict-item]
 }
-"""How each operation is written; others compute elements of elements."""
+"""How the other operations of an iteration are written; those that are not here compute elements of elements."""
+
+
+def _written_out(seq: SeqOp, together: int) -> int:
+    """Return how many iterations are written one after the other: those whose elements one access reads.
+
+    What they read is then on its way at once.
+    """
+    if together == 1:
+        return 1
+    widest = max((access.dtype.storage_bits for access in accesses_in(seq.operation)), default=ACCESS_BITS)
+    return math.gcd(seq.extent, max(1, ACCESS_BITS // widest)) if not walk(seq.operation, SEQ)[1:] else 1
 
 
 def _combiner(accumulate: AccumulateOp) -> Callable[[ir.Value, ir.Value], ir.Value]:

@@ -176,3 +176,54 @@ func.func @runs_of_threads(%arg0: memref<10x32xf32> {xgpu.access = "in", xgpu.ca
   }) : () -> ()
   return
 }
+
+// -----
+
+// A thread goes through boxes of a product together: an element of A, or of B, is read for four sums. Larger boxes would
+// leave the GPU's schedulers less than three warps each.
+// CHECK-LABEL: func.func @together
+// CHECK: {band = "grid", called = "j", extent = 1024 : i64, together = 4 : i64}
+// CHECK: {band = "grid", called = "i", extent = 1024 : i64, map = #xgpu.map<(d0, d1)[s0, s1] -> ({{.*}}), d0 in [0, 127], d1 in [0, 511], s0 in [0, 3], s1 in [0, 3]>, together = 4 : i64}
+func.func @together(%arg0: memref<1024x512xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<512x1024xf32> {xgpu.access = "in", xgpu.called = "B"}, %arg2: memref<1024x1024xf32> {xgpu.access = "out", xgpu.called = "C"}) {
+  "xgpu.launch"() ({
+    "xgpu.par"() ({
+    ^bb0(%arg3: index):
+      "xgpu.par"() ({
+      ^bb0(%arg4: index):
+        %0 = "xgpu.new"() {called = "sum", memory = "register"} : () -> memref<f32>
+        "xgpu.seq"() ({
+        ^bb0(%arg5: index):
+          %3 = "xgpu.read"(%arg0, %arg3, %arg5) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 1023], d1 in [0, 511]>} : (memref<1024x512xf32>, index, index) -> tensor<f32>
+          %4 = "xgpu.read"(%arg1, %arg4, %arg5) {map = #xgpu.map<(d0, d1) -> (d1, d0), d0 in [0, 1023], d1 in [0, 511]>} : (memref<512x1024xf32>, index, index) -> tensor<f32>
+          %5 = stablehlo.multiply %3, %4 : tensor<f32>
+          "xgpu.accumulate"(%5, %0) {atomic = false, combiner = "add", map = #xgpu.map<() -> ()>} : (tensor<f32>, memref<f32>) -> ()
+          "xgpu.yield"() : () -> ()
+        }) {called = "k", extent = 512 : i64} : () -> ()
+        %2 = "xgpu.read"(%0) {map = #xgpu.map<() -> ()>} : (memref<f32>) -> tensor<f32>
+        "xgpu.write"(%2, %arg2, %arg3, %arg4) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 1023], d1 in [0, 1023]>} : (tensor<f32>, memref<1024x1024xf32>, index, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {band = "grid", called = "j", extent = 1024 : i64} : () -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "grid", called = "i", extent = 1024 : i64} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) : () -> ()
+  return
+}
+
+// -----
+
+// The box that the program asks for.
+// CHECK-LABEL: func.func @asked_for_a_box
+// CHECK: {band = "grid", called = "j", extent = 32 : i64, map = #xgpu.map<(d0, d1)[s0] -> (d0 * 4 + s0), d0 in [0, 127], d1 in [0, 0], s0 in [0, 3], d0 in [0, 7]>, together = 4 : i64}
+func.func @asked_for_a_box(%arg0: memref<8x32xf32> {xgpu.access = "out", xgpu.called = "B"}) {
+  "xgpu.launch"() ({
+    "xgpu.par"() ({
+    ^bb0(%arg1: index):
+      %cst = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+      "xgpu.write"(%cst, %arg0, %arg1) {map = #xgpu.map<(d0) -> (d0 floordiv 8, d0 mod 8), d0 in [0, 31]>} : (tensor<f32>, memref<8x32xf32>, index) -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "grid", called = "j", extent = 32 : i64, together = 4 : i64} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) : () -> ()
+  return
+}

@@ -45,3 +45,57 @@ func.func @main(%a: tensor<20x20xf32>, %b: tensor<20x20xcomplex<f32>>) -> (tenso
   %1 = "stablehlo.triangular_solve"(%b, %b) <{left_side = true, lower = true, transpose_a = #stablehlo<transpose NO_TRANSPOSE>, unit_diagonal = false}> : (tensor<20x20xcomplex<f32>>, tensor<20x20xcomplex<f32>>) -> tensor<20x20xcomplex<f32>>
   return %0, %1 : tensor<20x20xf32>, tensor<20x20xcomplex<f32>>
 }
+
+// -----
+
+// QR factors: a column's length and its reflection, which changes those after it; then the product of all reflections.
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.while
+// CHECK:         stablehlo.sqrt
+// CHECK:         stablehlo.while
+// CHECK-NOT:     cusolver
+// XLA:           cusolver_geqrf_ffi
+// XLA:           cusolver_orgqr_ffi
+func.func @main(%a: tensor<6x4xf32>) -> (tensor<6x4xf32>, tensor<6x4xf32>) {
+  %0:2 = stablehlo.custom_call @cusolver_geqrf_ffi(%a) {mhlo.backend_config = {}} : (tensor<6x4xf32>) -> (tensor<6x4xf32>, tensor<4xf32>)
+  %1 = stablehlo.custom_call @cusolver_orgqr_ffi(%0#0, %0#1) {mhlo.backend_config = {}} : (tensor<6x4xf32>, tensor<4xf32>) -> tensor<6x4xf32>
+  return %0#0, %1 : tensor<6x4xf32>, tensor<6x4xf32>
+}
+
+// -----
+
+// Eigenvalues: 7 sweeps of 7 rounds, in which columns meet all others; seven columns get an eighth.
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.while(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) : tensor<i32>, tensor<1x8x8xf32>, tensor<1x8x8xf32>
+// CHECK:         dense<49> : tensor<i32>
+// CHECK-NOT:     cusolver
+// XLA:           cusolver_syevd_ffi
+func.func @main(%a: tensor<7x7xf32>) -> (tensor<7x7xf32>, tensor<7xf32>, tensor<i32>) {
+  %0:3 = stablehlo.custom_call @cusolver_syevd_ffi(%a) {mhlo.backend_config = {algorithm = 0 : ui8, lower = true}} : (tensor<7x7xf32>) -> (tensor<7x7xf32>, tensor<7xf32>, tensor<i32>)
+  return %0#0, %0#1, %0#2 : tensor<7x7xf32>, tensor<7xf32>, tensor<i32>
+}
+
+// -----
+
+// Singular values of a wide matrix are those of the transpose. Vectors of its rows are a product of reflections.
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.transpose
+// CHECK:         stablehlo.while(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) : tensor<i32>, tensor<1x6x4xf32>, tensor<1x4x4xf32>
+// CHECK:         dense<18> : tensor<i32>
+// CHECK:         stablehlo.while
+// CHECK-NOT:     cusolver
+// XLA:           cusolver_gesvdj_ffi
+func.func @main(%a: tensor<4x6xf32>) -> (tensor<4xf32>, tensor<4x4xf32>, tensor<6x6xf32>) {
+  %0:5 = stablehlo.custom_call @cusolver_gesvdj_ffi(%a) {mhlo.backend_config = {compute_uv = true, full_matrices = true}} : (tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4xf32>, tensor<4x4xf32>, tensor<6x6xf32>, tensor<i32>)
+  return %0#1, %0#2, %0#3 : tensor<4xf32>, tensor<4x4xf32>, tensor<6x6xf32>
+}
+
+// -----
+
+// Complex matrices are left.
+// CHECK-LABEL: func.func @main
+// CHECK:         cusolver_syevd_ffi
+func.func @main(%a: tensor<7x7xcomplex<f32>>) -> (tensor<7x7xcomplex<f32>>, tensor<7xf32>, tensor<i32>) {
+  %0:3 = stablehlo.custom_call @cusolver_syevd_ffi(%a) {mhlo.backend_config = {algorithm = 0 : ui8, lower = true}} : (tensor<7x7xcomplex<f32>>) -> (tensor<7x7xcomplex<f32>>, tensor<7xf32>, tensor<i32>)
+  return %0#0, %0#1, %0#2 : tensor<7x7xcomplex<f32>>, tensor<7xf32>, tensor<i32>
+}

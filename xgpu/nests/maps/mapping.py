@@ -4,6 +4,7 @@ A map sends (thread, block)[steps..., run] to the variables of the band's loops,
 family has two kinds. *Lines* go through the iterations in the order of some permutation of the loops, threads taking
 runs of them one after the other. *Tiles* give the lanes of a warp a box of iterations, and the warps of a block a box
 of these. Both have runs: consecutive iterations of one loop that a thread takes itself.
+Either may be a map of *boxes*, whose iterations a thread goes through together (`xgpu.nests.maps.boxes`).
 
 The best map touches the fewest sectors of memory (`xgpu.costs.sectors`, which costs of other kernels are made of, too),
 then takes the fewest accesses, then is the simplest.
@@ -15,10 +16,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from xgpu.costs.sectors import SECTOR_BYTES, are_runs, elements, sectors
-from xgpu.indexing.affine import AffineExpr, Dim, constant, delinearize, dim, symbol
+from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.nests.maps.box_scores import least_passes, score_of_boxes
+from xgpu.nests.maps.boxes import Box, in_boxes
+from xgpu.nests.maps.scores import Score, Space, Touch, least_sectors, optimum, score_of
 from xgpu.target_machine import WARP_SIZE
 
 MOST_EVALUATIONS = 1000
@@ -29,59 +32,17 @@ _BANDS = 2
 
 
 @dataclass(frozen=True)
-class Space:
-    """The iterations of a band: how many each loop has, and what runs them.
-
-    ``blocks``: those of a grid share them; if not, the threads of one block run all. Iterations of the last loop run
-    at once, on a group of ``side`` threads side by side, unless that is 0.
-    """
-
-    extents: tuple[int, ...]
-    threads: int
-    blocks: bool
-    side: int = 0
-
-    @property
-    def size(self) -> int:
-        """The number of iterations."""
-        return math.prod(self.extents)
-
-
-@dataclass(frozen=True)
-class Touch:
-    """An access to global memory: the element's position as a function of the band's variables alone.
-
-    It is made ``times`` for each iteration; elements have ``bits``.
-    """
-
-    position: AffineExpr
-    bits: int
-    times: int = 1
-
-
-@dataclass(frozen=True)
-class Score:
-    """The score of a map: sectors, accesses and threads' places for each iteration, and the size of its expressions."""
-
-    sectors: float
-    accesses: float
-    places: float
-    size: int
-
-    @property
-    def key(self) -> tuple[float, float, float, int]:
-        """The numbers to compare; less is better. A few threads that do nothing are as good as none."""
-        return (round(self.sectors * max(1.0, self.places / 1.25), 6), round(self.accesses, 6), self.places, self.size)
-
-
-@dataclass(frozen=True)
 class Choice:
-    """The map that was chosen, its score, and of how many it is the best; ``complete`` if these were all."""
+    """The map that was chosen, its score, and of how many it is the best; ``complete`` if these were all.
+
+    A thread goes through ``box`` together, so many iterations of each loop.
+    """
 
     map: IndexingMap
     score: Score
     tried: int
     complete: bool
+    box: tuple[int, ...]
 
 
 def choose(space: Space, touches: Sequence[Touch], runs: Sequence[int] = (1,), bands: int = 1) -> Choice:
@@ -90,18 +51,54 @@ def choose(space: Space, touches: Sequence[Touch], runs: Sequence[int] = (1,), b
     Where a program has many ``bands``, the search for each is shorter.
     """
     best: tuple[IndexingMap, Score] | None = None
-    share = MOST_EVALUATIONS * _BANDS // max(_BANDS, bands)
-    most = max(2, share * 9 // max(9, len(space.extents) ** 2))
-    search = _Search(most)
-    least = _least_sectors(space, touches)
+    search = _Search(_most(space, bands))
+    least = least_sectors(space, touches)
     for map_ in search.maps(space, touches, runs):
-        if best is not None and _optimum(map_, space, touches, least).key >= best[1].key:
+        if best is not None and optimum(map_, space, touches, least).key >= best[1].key:
             continue
         score = score_of(map_, space, touches)
         if best is None or score.key < best[1].key:
             best = (map_, score)
     assert best is not None, "lines are maps of any space"
-    return Choice(_without_single_steps(best[0]), best[1], search.tried, search.complete)
+    sides = (1,) * len(space.extents)
+    return Choice(_without_single_steps(best[0]), best[1], search.tried, search.complete, sides)
+
+
+def choose_boxes(space: Space, touches: Sequence[Touch], boxes: Sequence[tuple[int, ...]], bands: int = 1) -> Choice:
+    """Return the best map of a band by boxes of one of these sizes. Equal inputs give the same.
+
+    Its score is by passes (`xgpu.nests.maps.box_scores`).
+    """
+    best: tuple[IndexingMap, Score, Box] | None = None
+    search = _Search(_most(space, bands))
+    for box in _boxes_of(space, touches, boxes):
+        if best is not None and least_passes(touches, box) >= best[1].sectors:
+            continue
+        outer = replace(space, extents=box.outer(space.extents))
+        for map_ in search.maps(outer, touches, (1,)):
+            score = score_of_boxes(map_, outer, touches, box)
+            if best is None or score.key < best[1].key:
+                best = (map_, score, box)
+    assert best is not None, "there is a box, and lines are maps of any space"
+    map_, score, box = best
+    whole = in_boxes(_without_single_steps(map_), box.sides, box.apart)
+    return Choice(whole, score, search.tried, search.complete, box.sides)
+
+
+def _most(space: Space, bands: int) -> int:
+    share = MOST_EVALUATIONS * _BANDS // max(_BANDS, bands)
+    return max(2, share * 9 // max(9, len(space.extents) ** 2))
+
+
+def _boxes_of(space: Space, touches: Sequence[Touch], boxes: Sequence[tuple[int, ...]]) -> Iterator[Box]:
+    """Yield the boxes to try: of neighbours, and where shared memory is read of iterations far from each other, too.
+
+    Lanes then have neighbours, which lie in different banks.
+    """
+    for sides in boxes:
+        yield Box(sides)
+        if any(touch.is_shared for touch in touches) and math.prod(sides) > 1:
+            yield Box(sides, Box(sides).outer(space.extents))
 
 
 class _Search:
@@ -172,91 +169,6 @@ def runs_at_once(map_: IndexingMap, extent: int, side: int) -> bool:
 def family(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
     """Yield the maps of a space, each once."""
     yield from _Search(sys.maxsize).maps(space, (), runs)
-
-
-def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch]) -> Score:
-    """Return how good a map is, by the accesses of the first block's threads."""
-    run = map_.symbols[-1].size
-    counted: dict[tuple[Interval, ...], int] = {}
-    touched, accesses = 0.0, 0.0
-    for touch in touches:
-        position = touch.position.substitute(list(map_.results))
-        together = run == 1 or (
-            are_runs(replace(map_, symbols=_first_steps(map_.symbols), results=(position,)))
-            and _is_one_access(_composed(map_, touch.position), len(map_.symbols) - 1, run)
-        )
-        # Any other run takes an access for each element.
-        symbols = _first_steps(map_.symbols if together else (*map_.symbols, Interval(0, 0)))
-        seen = replace(map_, symbols=symbols, results=(position,))
-        # Threads that have no iteration touch nothing: they do not make a map better.
-        if symbols not in counted:
-            counted[symbols] = max(1, elements(seen))
-        touched += touch.times * sectors(seen, touch.bits).sectors / counted[symbols]
-        accesses += touch.times * (1 if together else run) / run
-    return _score(touched, accesses, map_, space)
-
-
-def _score(touched: float, accesses: float, map_: IndexingMap, space: Space) -> Score:
-    places = math.prod(each.size for each in (*map_.dims, *map_.symbols)) / space.size
-    return Score(touched, accesses, places, sum(result.size() for result in map_.results))
-
-
-def _least_sectors(space: Space, touches: Sequence[Touch]) -> float:
-    """Return the fewest sectors that any map touches for an iteration, as far as that is known.
-
-    Elements that differ from iteration to iteration fill sectors at best; others may all be one.
-    """
-    return sum(touch.times * touch.bits / (8 * SECTOR_BYTES) for touch in touches if _is_injective(touch, space))
-
-
-def _is_injective(touch: Touch, space: Space) -> bool:
-    """Whether iterations access different elements: each loop's stride is beyond all that faster ones go through."""
-    strides = {atom.index: abs(factor) for atom, factor in touch.position.terms if isinstance(atom, Dim)}
-    if len(strides) < len(touch.position.terms):
-        return False
-    reach = 0
-    for number in sorted(range(len(space.extents)), key=lambda n: strides.get(n, 0)):
-        if space.extents[number] > 1 and strides.get(number, 0) <= reach:
-            return False
-        reach += (space.extents[number] - 1) * strides.get(number, 0)
-    return True
-
-
-def _optimum(map_: IndexingMap, space: Space, touches: Sequence[Touch], least: float) -> Score:
-    """Return a score that a map's is not below, which takes no looking at accesses."""
-    run = map_.symbols[-1].size
-    return _score(least, sum(touch.times for touch in touches) / run, map_, space)
-
-
-_STEPS_SEEN = 2
-"""Steps of a thread along each range variable that are looked at: the others are like them."""
-_MOST_STEPS_SEEN = 16
-"""Steps of a thread along all of them, at most."""
-
-
-def _first_steps(symbols: Sequence[Interval]) -> tuple[Interval, ...]:
-    *steps, last = symbols
-    seen: list[Interval] = []
-    for each in steps:
-        first = each if each.size <= 8 else Interval(0, _STEPS_SEEN - 1)
-        is_enough = math.prod(other.size for other in seen) * first.size > _MOST_STEPS_SEEN
-        seen.append(Interval(0, 0) if is_enough else first)
-    return (*seen, last)
-
-
-def _composed(map_: IndexingMap, position: AffineExpr) -> AffineExpr:
-    composed = position.substitute(list(map_.results))
-    return replace(map_, results=(composed,)).with_simple_results().results[0]
-
-
-def _is_one_access(position: AffineExpr, run: int, length: int) -> bool:
-    """Whether ``length`` elements along a range variable are one access, as far as the expression shows it.
-
-    They lie one after the other, and the first one where an access of that many may begin.
-    """
-    coefficient = {str(atom): c for atom, c in position.terms}.get(f"s{run}", 0)
-    others = AffineExpr(tuple((a, c) for a, c in position.terms if str(a) != f"s{run}"), position.constant)
-    return coefficient == 1 and run not in others.variables()[1] and others.divisor() % length == 0
 
 
 def _orders(space: Space, touches: Sequence[Touch]) -> Iterator[tuple[int, ...]]:

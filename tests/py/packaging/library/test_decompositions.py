@@ -1,0 +1,165 @@
+"""QR factors, eigenvalues and singular values, which packages compute by loops: as accurate as LAPACK's."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from tests.py.effort import by_level, drawn
+from tests.py.packaging.packages import Library, exported
+
+NUMBERS = np.random.default_rng(0)
+SIZE = 24
+BASIS = np.linalg.qr(NUMBERS.standard_normal((SIZE, SIZE)))[0]
+
+
+def matrix(*shape: int) -> Any:
+    return NUMBERS.standard_normal(shape).astype(np.float32)
+
+
+def of_values(values: Any) -> Any:
+    """Return a symmetric matrix with these eigenvalues."""
+    found = BASIS * values @ BASIS.T
+    return ((found + found.T) / 2).astype(np.float32)
+
+
+MATRICES: dict[str, Any] = {
+    "one": matrix(1, 1),
+    "two": matrix(2, 2),
+    "odd": matrix(5, 5),
+    "tall": matrix(20, 13),
+    "wide": matrix(4, 9),
+    "a batch": matrix(3, 7, 5),
+    "a column": matrix(3, 1),
+    "of rank three": matrix(SIZE, 3) @ matrix(3, 10),
+    "a column of zeros": matrix(30, 7) * (np.arange(7) != 3),
+    "zeros": np.zeros((6, 6), np.float32),
+    "ones": np.ones((SIZE, SIZE), np.float32),
+    "in order already": np.diag(np.arange(6, dtype=np.float32))[::-1],
+    "close values": of_values(np.r_[np.ones(SIZE // 2), 1 + 1e-6 * np.arange(SIZE // 2)]),
+    "values of all sizes": of_values(2.0 ** -np.arange(SIZE)),
+    "pairs of both signs": of_values(np.r_[np.full(SIZE // 2, 1e18), np.full(SIZE // 2, -1e18)]),
+    "tiny": of_values(np.linspace(1, 2, SIZE) * 1e-30),
+    "large": of_values(np.linspace(1, 2, SIZE) * 1e30),
+}
+NAMES = drawn(list(MATRICES), by_level(6, len(MATRICES), len(MATRICES)))
+
+
+def scaled(name: str) -> tuple[Any, Any]:
+    """Return a matrix in double precision, divided by its largest element, and that element."""
+    found = np.float64(MATRICES[name])
+    scale = abs(found).max() or 1.0
+    return found / scale, scale
+
+
+def run(function: Callable[..., Any], *arguments: Any, to: Path) -> list[Any]:
+    package = exported(function, *arguments, to=to, name="decomposed")
+    assert not package.waits
+    return Library(to, package).run(arguments)
+
+
+def check_orthogonal(columns: Any) -> None:
+    product = np.swapaxes(columns, -1, -2) @ columns
+    np.testing.assert_allclose(product, np.broadcast_to(np.eye(product.shape[-1]), product.shape), atol=3e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+def test_qr(name: str, mode: Any, tmp_path: Path) -> None:
+    a, scale = scaled(name)
+    q, r = run(lambda a: jnp.linalg.qr(a, mode=mode), MATRICES[name], to=tmp_path)
+    check_orthogonal(np.float64(q))
+    assert (np.tril(r, -1) == 0).all()
+    np.testing.assert_allclose(np.float64(q) @ (np.float64(r) / scale), a, atol=1e-5)
+    assert q.shape[-1] == (a.shape[-2] if mode == "complete" else min(a.shape[-2:]))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if MATRICES[name].shape[-1] == MATRICES[name].shape[-2]])
+def test_eigenvalues(name: str, tmp_path: Path) -> None:
+    a = MATRICES[name]
+    values, vectors = map(np.float64, run(lambda a: jnp.linalg.eigh(a, symmetrize_input=False), a, to=tmp_path))
+    symmetric = np.tril(np.float64(a)) + np.tril(np.float64(a), -1).T
+    scale = abs(symmetric).max() or 1.0
+    check_orthogonal(vectors)
+    assert (np.diff(values) >= 0).all()
+    np.testing.assert_allclose(values / scale, np.linalg.eigvalsh(symmetric) / scale, atol=1e-5)
+    np.testing.assert_allclose(symmetric / scale @ vectors, vectors * values / scale, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("is_full", [True, False])
+def test_singular_values(name: str, is_full: bool, tmp_path: Path) -> None:
+    a, scale = scaled(name)
+    found = run(lambda a: jnp.linalg.svd(a, full_matrices=is_full), MATRICES[name], to=tmp_path)
+    u, s, v = map(np.float64, found)
+    check_orthogonal(u)
+    check_orthogonal(np.swapaxes(v, -1, -2))
+    count = min(a.shape[-2:])
+    assert (np.diff(s) <= 0).all() and (s >= 0).all()
+    np.testing.assert_allclose(s / scale, np.linalg.svd(a, compute_uv=False), atol=1e-5)
+    product = u[..., :count] * (s / scale)[..., None, :] @ v[..., :count, :]
+    np.testing.assert_allclose(product, a, atol=1e-5)
+
+
+def by_library(algorithm: Any) -> Callable[[Any], Any]:
+    """Return a function of all that a library's algorithm returns, in a form that has no signs."""
+
+    def decompose(a: Any) -> Any:
+        u, s, v = lax.linalg.svd(a, full_matrices=False, algorithm=algorithm)
+        return s, jnp.einsum("ij,j,jk->ik", u, s, v, precision="highest")
+
+    return decompose
+
+
+QR = lax.linalg.SvdAlgorithm.QR
+TOGETHER: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "QR's algorithm, wide": (by_library(QR), (matrix(6, 9),)),
+    "QR's algorithm, tall": (by_library(QR), (matrix(9, 6),)),
+    "values alone": (lambda a: lax.linalg.svd(a, compute_uv=False, algorithm=QR)[0], (matrix(9, 6),)),
+    "least squares": (lambda a, b: jnp.linalg.lstsq(a, b)[0], (matrix(20, 5), matrix(20))),
+    "a pseudoinverse": (jnp.linalg.pinv, (matrix(6, 4),)),
+    "a norm and a rank": (lambda a: (jnp.linalg.norm(a, 2), jnp.linalg.matrix_rank(a)), (matrix(6, 4),)),
+    "principal components": (lambda x: jnp.linalg.eigvalsh(jnp.cov(x.T)), (matrix(30, 5),)),
+    "a gradient": (jax.grad(lambda a: jnp.sum(jnp.linalg.eigh(a)[0] ** 2)), (of_values(np.linspace(1, 4, SIZE)),)),
+    "reflections from the left": (
+        lambda a, c: jax.scipy.linalg.qr_multiply(a, c, mode="left")[0],
+        (matrix(6, 4), matrix(4, 3)),
+    ),
+    "reflections from the right": (
+        lambda a, c: jax.scipy.linalg.qr_multiply(a, c, mode="right")[0],
+        (matrix(6, 4), matrix(3, 6)),
+    ),
+    "reflections of conjugates": (
+        lambda a, c: jax.scipy.linalg.qr_multiply(a, c, mode="right", conjugate=True)[0],
+        (matrix(6, 4), matrix(3, 6)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", drawn(list(TOGETHER), by_level(4, len(TOGETHER), len(TOGETHER))))
+def test_programs_of_them(name: str, tmp_path: Path) -> None:
+    function, arguments = TOGETHER[name]
+    found = run(function, *arguments, to=tmp_path)
+    for result, wanted in zip(found, jax.tree.leaves(function(*arguments)), strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_no_number_makes_none(tmp_path: Path) -> None:
+    a = np.where(np.arange(36).reshape(6, 6) == 15, np.nan, matrix(6, 6)).astype(np.float32)
+    found = run(lambda a: (jnp.linalg.eigh(a), jnp.linalg.svd(a)), a, to=tmp_path)
+    assert all(np.isnan(each).all() for each in found)
+
+
+def test_double_precision(tmp_path: Path) -> None:
+    with jax.enable_x64(True):
+        a = NUMBERS.standard_normal((12, 12))
+        found = run(lambda a: (jnp.linalg.eigh(a + a.T), jnp.linalg.svd(a), jnp.linalg.qr(a)), a, to=tmp_path)
+    values, vectors, u, s, v, q, r = found
+    np.testing.assert_allclose((a + a.T) @ vectors, vectors * values, atol=1e-13)
+    np.testing.assert_allclose(u * s @ v, a, atol=1e-13)
+    np.testing.assert_allclose(q @ r, a, atol=1e-13)
