@@ -22,7 +22,7 @@ _DIMENSIONS = {"x": 0, "y": 1, "z": 2}
 _LAUNCH_SIZES = {"gpu.thread_id": BLOCK, "gpu.block_dim": BLOCK, "gpu.block_id": GRID, "gpu.grid_dim": GRID}
 # Operations that copies of a function may have all together; beyond it, they cost more time to compile than calls do
 # to run.
-_MOST_COPIED = 1000
+_MOST_COPIED = 8000
 # Thread x, y, z, block x, y, z: a kernel's parameters after its buffers where the machine has no registers for them.
 _LAUNCH_PARAMETERS = 6
 

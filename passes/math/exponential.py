@@ -15,6 +15,8 @@ OVERFLOW = {32: 89.0, 64: 710.0}
 """Above this, exp is infinite."""
 UNDERFLOW = {32: -104.0, 64: -746.0}
 """Below this, exp is less than half the smallest positive number."""
+_LEAST = -126
+"""The exponent of the smallest normal number of f32."""
 _EXPM1_IS_MINUS_ONE = {32: -20.0, 64: -40.0}
 _TANH_SPLIT = 0.7
 """The argument from which on tanh is computed from exp, which loses no bits there, not from its own polynomial."""
@@ -73,9 +75,16 @@ def _exp_by_instruction(b: MathBuilder, x: ir.Value) -> ir.Value:
 
 
 def _power_and_scale(b: MathBuilder, x: ir.Value) -> Pair:
-    """Return 2^f and 2^k, whose product is e^x."""
+    """Return 2^f and 2^k, whose product is e^x.
+
+    A product that is saturated to [0, 1] keeps k within exponents of normal numbers: from ``_LEAST`` to its opposite. A
+    result beyond them comes from a fraction beyond [0, 1]: it overflows, or becomes subnormal when it is multiplied by
+    2^k, so that it is rounded once. k is rounded down: 2^f is most exact for a positive f.
+    """
     high, low = LOG2E[b.bits]
-    minus_k, scale = _integer_part(b, b.instruction("fma_down", x, high, _biased_rounder(b)))
+    share = b.instruction("fma_saturated", x, high / (-2 * _LEAST), 0.5)
+    shifted = b.instruction("fma_down", share, -2 * _LEAST, _biased_rounder(b) + _LEAST)
+    minus_k, scale = _integer_part(b, shifted)
     fraction = b.fma(x, low, b.fma(x, high, minus_k))
     return b.instruction("exp2", fraction), scale
 
@@ -86,20 +95,17 @@ def _biased_rounder(b: MathBuilder) -> float:
 
 
 def _integer_part(b: MathBuilder, shifted: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Return -k and 2^k, given k plus the biased rounder. k was rounded down: 2^f is most exact for a positive f.
-
-    k is kept within the exponents of normal numbers. A result beyond them comes from a fraction beyond [0, 1]: it
-    overflows, or becomes subnormal when it is multiplied by 2^k, so that it is rounded once.
-    """
-    bias, rounder = b.layout.bias, _biased_rounder(b)
-    shifted = b.clamp_number(shifted, rounder + 1 - bias, rounder + bias)
-    return b.sub(rounder, shifted), b.from_bits(b.shift_left(b.to_bits(shifted), b.layout.mantissa))
+    """Return -k and 2^k, given an integer k plus the biased rounder."""
+    return b.sub(_biased_rounder(b), shifted), b.from_bits(b.shift_left(b.to_bits(shifted), b.layout.mantissa))
 
 
 def exp2(b: MathBuilder, x: ir.Value) -> ir.Value:
     """2^x, subnormal results included."""
     if b.has_fast_instructions:
-        minus_k, scale = _integer_part(b, b.instruction("add_down", x, _biased_rounder(b)))
+        # Kept within the exponents of normal numbers, as for e^x.
+        bias, rounder = b.layout.bias, _biased_rounder(b)
+        shifted = b.clamp_number(b.instruction("add_down", x, rounder), rounder + 1 - bias, rounder + bias)
+        minus_k, scale = _integer_part(b, shifted)
         return b.mul(b.instruction("exp2", b.add(x, minus_k)), scale)
     layout = b.layout
     clamped = b.clamp(x, float(-layout.bias - layout.mantissa - 1), float(layout.bias + 2))

@@ -17,10 +17,17 @@ _WINDOW = 0.75
 
 def log(b: MathBuilder, x: ir.Value) -> ir.Value:
     """The natural logarithm; of a negative number NaN, of zero -infinity."""
-    f, e = _decompose(b, x)
+    return _at_the_ends(b, x, _log_of_parts(b, *_decompose(b, x)))
+
+
+def log_of_normal(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """The same of a positive number that is no subnormal one."""
+    return _at_infinity(b, x, _log_of_parts(b, *normal_parts(b, x)))
+
+
+def _log_of_parts(b: MathBuilder, f: ir.Value, e: ir.Value) -> ir.Value:
     high, low = LN2[b.bits]
-    value = b.fma(e, high, b.add(f, b.fma(e, low, _log1p_tail(b, f))))
-    return _at_the_ends(b, x, value)
+    return b.fma(e, high, b.add(f, b.fma(e, low, _log1p_tail(b, f))))
 
 
 def rough_log(b: MathBuilder, x: ir.Value, times: float = 1.0, is_normal: bool = False) -> ir.Value:
@@ -60,11 +67,19 @@ def plus_log_of_normal(b: MathBuilder, start: Number, x: ir.Value, times: float 
 
 def log2(b: MathBuilder, x: ir.Value) -> ir.Value:
     """The logarithm to base 2: that of f is divided by log(2) with f's product kept exactly."""
-    f, e = _decompose(b, x)
+    return _at_the_ends(b, x, _log2_of_parts(b, *_decompose(b, x)))
+
+
+def log2_of_normal(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """The same of a positive number that is no subnormal one."""
+    return _at_infinity(b, x, _log2_of_parts(b, *normal_parts(b, x)))
+
+
+def _log2_of_parts(b: MathBuilder, f: ir.Value, e: ir.Value) -> ir.Value:
     high, low = LOG2E[b.bits]
     product, rest = b.product(f, high)
     rest = b.fma(_log1p_tail(b, f), high, b.fma(f, low, rest))
-    return _at_the_ends(b, x, b.add(e, b.add(product, rest)))
+    return b.add(e, b.add(product, rest))
 
 
 def _decompose(b: MathBuilder, x: ir.Value) -> Pair:
@@ -72,11 +87,22 @@ def _decompose(b: MathBuilder, x: ir.Value) -> Pair:
     layout = b.layout
     is_subnormal = b.compare("olt", x, layout.smallest_normal)
     raised = layout.mantissa + 1
-    bits = b.to_bits(b.select(is_subnormal, b.mul(x, 2.0**raised), x))
-    exponent_bits = exponent_bits_of(b, bits)
-    f = b.sub(b.from_bits(b.integer_sub(bits, exponent_bits)), 1.0)
+    f, exponent_bits = _normal_parts(b, b.select(is_subnormal, b.mul(x, 2.0**raised), x))
     e = b.fma(b.from_signed(exponent_bits), 2.0**-layout.mantissa, b.select(is_subnormal, float(-raised), 0.0))
     return f, e
+
+
+def normal_parts(b: MathBuilder, x: ir.Value) -> Pair:
+    """Return f and e of a positive normal number (1 + f) 2^e."""
+    f, exponent_bits = _normal_parts(b, x)
+    return f, b.mul(b.from_signed(exponent_bits), 2.0**-b.layout.mantissa)
+
+
+def _normal_parts(b: MathBuilder, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Return f, and e shifted to where exponents are stored."""
+    bits = b.to_bits(x)
+    exponent_bits = exponent_bits_of(b, bits)
+    return b.sub(b.from_bits(b.integer_sub(bits, exponent_bits)), 1.0), exponent_bits
 
 
 def exponent_bits_of(b: MathBuilder, bits: ir.Value) -> ir.Value:
@@ -99,10 +125,13 @@ def _log1p_tail(b: MathBuilder, f: ir.Value) -> ir.Value:
 
 def _at_the_ends(b: MathBuilder, x: ir.Value, value: ir.Value) -> ir.Value:
     """The logarithm of x: ``value`` if x is positive and finite."""
-    infinity = b.layout.field_of_infinity
-    is_special = b.compare_integers("uge", b.to_bits(x), infinity)
-    value = b.select(is_special, b.fma(x, math.inf, math.inf), value)
-    return b.select(b.compare("oeq", x, 0.0), -math.inf, value)
+    return b.select(b.compare("oeq", x, 0.0), -math.inf, _at_infinity(b, x, value))
+
+
+def _at_infinity(b: MathBuilder, x: ir.Value, value: ir.Value) -> ir.Value:
+    """The logarithm of an x other than zero: ``value`` if x is positive and finite."""
+    is_special = b.compare_integers("uge", b.to_bits(x), b.layout.field_of_infinity)
+    return b.select(is_special, b.fma(x, math.inf, math.inf), value)
 
 
 def log1p(b: MathBuilder, x: ir.Value) -> ir.Value:

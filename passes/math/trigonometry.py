@@ -87,9 +87,9 @@ def _reduce(b: MathBuilder, size: ir.Value) -> tuple[_Angle, ir.Value]:
         r = b.fma(turns, -low, b.fma(turns, -middle, first))
         r, q = b.if_rare(is_large, lambda: [*b.call(REDUCE_LARGE, [size])][::2], [r, b.to_bits(shifted)])
         return (r, None), q
-    product, product_rest = b.product(turns, middle)
-    r = b.sub(first, product)
-    rest = b.fma(turns, -low, b.sub(b.sub(b.sub(first, r), product), product_rest))
+    r = b.sub(first, b.mul(turns, middle))
+    # What r has taken off is exact, so only its difference to the product is rounded.
+    rest = b.fma(turns, -low, b.fma(turns, -middle, b.sub(first, r)))
     r, rest, q = b.if_rare(is_large, lambda: b.call(REDUCE_LARGE, [size]), [r, rest, b.to_bits(shifted)])
     return (r, rest), q
 

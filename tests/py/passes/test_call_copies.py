@@ -22,7 +22,8 @@ def program(operations: int, calls: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("operations", "calls", "inlined"), [(2000, 1, True), (100, 8, True), (100, 20, False), (800, 2, False)]
+    ("operations", "calls", "inlined"),
+    [(20000, 1, True), (100, 8, True), (100, 70, True), (100, 90, False), (5000, 2, False)],
 )
 def test_functions_of_many_copies_stay_functions(operations: int, calls: int, inlined: bool) -> None:
     text = program(operations, calls)
