@@ -22,8 +22,8 @@ class Operation:
     ``kind`` is how it uses what it reads, see `xgpu.indexing.hlo_maps.access_kind`. ``instructions`` are those for an
     element of its result in f32, about. Of elementwise operations ``numbers`` says which have scalar code.
     ``is_view``: XLA folds it into what reads it, such as a matrix product. ``spreads``: Shardy partitions it right,
-    whichever dimensions of its arrays are spread over devices. ``branches``: its code has a branch to what rare arguments
-    need, such as large angles.
+    whichever dimensions of its arrays are spread over devices. ``branches``: its code has a branch to what rare
+    arguments need, such as large angles.
     """
 
     kind: AccessKind
