@@ -15,6 +15,8 @@ OVERFLOW = {32: 89.0, 64: 710.0}
 """Above this, exp is infinite."""
 UNDERFLOW = {32: -104.0, 64: -746.0}
 """Below this, exp is less than half the smallest positive number."""
+_SMALLEST_NORMAL_LOG = {32: -87.0, 64: -708.0}
+"""From here to its opposite, exp is a normal number."""
 _LEAST = -126
 """The exponent of the smallest normal number of f32."""
 _EXPM1_IS_MINUS_ONE = {32: -20.0, 64: -40.0}
@@ -26,7 +28,25 @@ def exp(b: MathBuilder, x: ir.Value) -> ir.Value:
     """e^x, subnormal results included."""
     if b.has_fast_instructions:
         return _exp_by_instruction(b, x)
+    if b.machine.fast_instructions:
+        return _exp_with_rare_ends(b, x)
     return exp_of_sum(b, b.clamp(x, UNDERFLOW[b.bits], OVERFLOW[b.bits]))
+
+
+def _exp_with_rare_ends(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """e^x where a rare branch costs little: most results are normal numbers, to whose exponent k is added."""
+    code, k, first = _reduce_once(b, x)
+    r = b.fma(k, -LN2[b.bits][1], first)
+    value = b.fma(r, b.fma(r, b.polynomial(r, EXPM1[b.bits]), 1.0), 1.0)
+    # The bits above those of k go nowhere.
+    usual = b.from_bits(b.integer_add(b.to_bits(value), b.shift_left(code, b.layout.mantissa)))
+
+    def at_the_ends() -> list[ir.Value]:
+        scaled = b.select(b.compare("ogt", x, OVERFLOW[b.bits]), math.inf, _scaled(b, value, code))
+        return [b.select(b.compare("olt", x, UNDERFLOW[b.bits]), 0.0, scaled)]
+
+    is_usual = b.compare("olt", b.abs(x), -_SMALLEST_NORMAL_LOG[b.bits])
+    return b.if_rare(b.not_(is_usual), at_the_ends, [usual])[0]
 
 
 def exp_of_sum(b: MathBuilder, x: ir.Value, tail: ir.Value | None = None) -> ir.Value:

@@ -24,12 +24,14 @@ def rsqrt(b: MathBuilder, x: ir.Value) -> ir.Value:
     """1 / sqrt(x); infinite at zero with its sign, NaN below."""
     if b.has_fast_instructions:
         return b.instruction("rsqrt", x)
+    if b.machine.fast_instructions:
+        return b.instruction("rsqrt_of_f64", x)
     return b.div(1.0, b.sqrt(x))
 
 
 def rsqrt_of_normal(b: MathBuilder, x: ir.Value) -> ir.Value:
     """1 / sqrt(x) of a positive x that is no subnormal number."""
-    return b.inverse_root(x)
+    return b.inverse_root(x) if b.has_fast_instructions else rsqrt(b, x)
 
 
 def cbrt(b: MathBuilder, x: ir.Value) -> ir.Value:

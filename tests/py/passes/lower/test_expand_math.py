@@ -371,4 +371,5 @@ def usual_instructions(ptx: str) -> list[str]:
 def test_instructions_of_the_gpu() -> None:
     assert "ex2.approx.ftz.f32" in ptx_of("exp", "f32")
     assert "rsqrt.approx.f32" in ptx_of("rsqrt", "f32")
-    assert "approx" not in ptx_of("rsqrt", "f64")
+    assert "rsqrt.approx.f64" in ptx_of("rsqrt", "f64")
+    assert "approx" not in ptx_of("exp", "f64")

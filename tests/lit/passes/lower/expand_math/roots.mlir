@@ -53,3 +53,20 @@ func.func @rounded(%x: f32) -> f32 {
   %0 = math.round %x : f32
   return %0 : f32
 }
+
+// -----
+
+// Only results of f64 that are no normal numbers need two steps to be scaled: a branch on the GPU.
+
+// CHECK-LABEL: func.func @exponential
+// NVVM:          %[[USUAL:.*]] = arith.bitcast %{{.*}} : i64 to f64
+// NVVM:          scf.if %{{.*}} -> (f64) {
+// NVVM-COUNT-2:    arith.mulf
+// NVVM:          } else {
+// NVVM-NEXT:       scf.yield %[[USUAL]] : f64
+// HOST-NOT:      scf.if
+// CHECK:         return
+func.func @exponential(%x: f64) -> f64 {
+  %0 = math.exp %x : f64
+  return %0 : f64
+}
