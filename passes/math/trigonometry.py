@@ -199,22 +199,49 @@ def _pi(places: int) -> int:
 def asin(b: MathBuilder, x: ir.Value) -> ir.Value:
     """A polynomial up to 1/2, beyond it pi/2 - 2 asin(sqrt((1 - |x|) / 2)); NaN beyond 1."""
     size = b.abs(x)
-    twice, rest = _twice_asin_of_root(b, size)
+    is_near = b.compare("ole", size, 0.5)
     high, low, _ = HALF_PI[b.bits]
+    if b.bits == 32:
+        s, tail = _near_or_root(b, size, is_near)
+        start = b.fma(s, -2.0, high)
+        rest = b.add(b.fma(s, -2.0, b.sub(high, start)), low)
+        far = b.add(start, b.fma(tail, -2.0, rest))
+        return b.with_sign(b.select(is_near, b.add(s, tail), far), x)
+    twice, rest = _twice_asin_of_root(b, size)
     start, start_rest = b.sum(high, b.neg(twice))
     far = b.sub(start, b.sub(b.sub(rest, low), start_rest))
-    return b.with_sign(b.select(b.compare("ole", size, 0.5), _asin_polynomial(b, size), far), x)
+    return b.with_sign(b.select(is_near, _asin_polynomial(b, size), far), x)
 
 
 def acos(b: MathBuilder, x: ir.Value) -> ir.Value:
     """pi/2 - asin(x) up to |x| = 1/2, beyond it 2 asin(sqrt((1 - |x|) / 2)), from pi if x < 0; NaN beyond 1."""
     size = b.abs(x)
+    is_near = b.compare("ole", size, 0.5)
     high, low, _ = HALF_PI[b.bits]
+    if b.bits == 32:
+        s, tail = _near_or_root(b, size, is_near)
+        times = b.flip_sign(b.select(is_near, -1.0, 2.0), x)
+        end = b.select(b.compare("olt", x, 0.0), 2 * high, 0.0)
+        start = b.select(is_near, high, end)
+        return b.add(b.fma(s, times, start), b.fma(tail, times, b.mul(start, low / high)))
     near = b.sub(high, b.sub(_asin_polynomial(b, x), low))
     twice, rest = _twice_asin_of_root(b, size)
     left = b.sub(b.sub(2 * high, twice), b.sub(rest, 2 * low))
     far = b.select(b.compare("olt", x, 0.0), left, b.add(twice, rest))
-    return b.select(b.compare("ole", size, 0.5), near, far)
+    return b.select(is_near, near, far)
+
+
+def _near_or_root(b: MathBuilder, size: ir.Value, is_near: ir.Value) -> Pair:
+    """s and what asin adds to it in f32: s is size if that is near, else about the root of (1 - size) / 2.
+
+    What a root lacks is in the second number.
+    """
+    y = b.fma(size, -0.5, 0.5)
+    root, inverse = b.root(y)
+    lacking = b.mul(b.fma(b.neg(root), root, y), b.mul(inverse, 0.5))
+    s = b.select(is_near, size, root)
+    square = b.mul(s, s)
+    return s, b.fma(b.mul(s, square), b.polynomial(square, ASIN[32]), b.select(is_near, 0.0, lacking))
 
 
 def _twice_asin_of_root(b: MathBuilder, size: ir.Value) -> Pair:
