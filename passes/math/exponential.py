@@ -17,8 +17,6 @@ UNDERFLOW = {32: -104.0, 64: -746.0}
 """Below this, exp is less than half the smallest positive number."""
 _SMALLEST_NORMAL_LOG = {32: -87.0, 64: -708.0}
 """From here to its opposite, exp is a normal number."""
-_LEAST = -126
-"""The exponent of the smallest normal number of f32."""
 _EXPM1_IS_MINUS_ONE = {32: -20.0, 64: -40.0}
 _TANH_SPLIT = 0.7
 """The argument from which on tanh is computed from exp, which loses no bits there, not from its own polynomial."""
@@ -97,13 +95,14 @@ def _exp_by_instruction(b: MathBuilder, x: ir.Value) -> ir.Value:
 def _power_and_scale(b: MathBuilder, x: ir.Value) -> Pair:
     """Return 2^f and 2^k, whose product is e^x.
 
-    A product that is saturated to [0, 1] keeps k within exponents of normal numbers: from ``_LEAST`` to its opposite. A
-    result beyond them comes from a fraction beyond [0, 1]: it overflows, or becomes subnormal when it is multiplied by
-    2^k, so that it is rounded once. k is rounded down: 2^f is most exact for a positive f.
+    A product that is saturated to [0, 1] keeps k within the exponents of normal numbers. A result beyond them comes
+    from a fraction beyond [0, 1]: it overflows, or becomes subnormal when it is multiplied by 2^k, so that it is
+    rounded once. k is rounded down: 2^f is most exact for a positive f.
     """
     high, low = LOG2E[b.bits]
-    share = b.instruction("fma_saturated", x, high / (-2 * _LEAST), 0.5)
-    shifted = b.instruction("fma_down", share, -2 * _LEAST, _biased_rounder(b) + _LEAST)
+    least, exponents = 1 - b.layout.bias, 2 * b.layout.bias - 1
+    share = b.instruction("fma_saturated", x, high / exponents, -least / exponents)
+    shifted = b.instruction("fma_down", share, exponents, _biased_rounder(b) + least)
     minus_k, scale = _integer_part(b, shifted)
     fraction = b.fma(x, low, b.fma(x, high, minus_k))
     return b.instruction("exp2", fraction), scale

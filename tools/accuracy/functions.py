@@ -140,7 +140,7 @@ _ELEMENTARY = {
 
 _EXACT = {
     "add": Function(lax.add, np.add, (-9, 9), _ROUNDED, arity=2),
-    "div": Function(lax.div, np.divide, (-9, 9), (0.5, 0.5, 2, 0.5), arity=2),
+    "div": Function(lax.div, np.divide, (-9, 9), (0.5, 0.5, 2.1, 0.5), arity=2),
     "mul": Function(lax.mul, np.multiply, (-9, 9), _ROUNDED, arity=2),
     "rem": Function(lax.rem, np.fmod, (-9, 9), (0, 0, 0, 0), arity=2),
     "sqrt": Function(lax.sqrt, np.sqrt, (0, 4), (0.5, 0.5, 1, 0.5), (0.5, 0.5, 1.0, 0.5)),
