@@ -26,13 +26,16 @@ LATEST = 90
 """The compute capability, times ten, from which on GPUs have every instruction that passes choose."""
 
 FAST_INSTRUCTIONS = frozenset(
-    "add_down fma_down divide reciprocal rsqrt rsqrt_of_normal exp2 log2 log2_of_normal".split()
+    "add_down fma_down fma_saturated divide quotient reciprocal root root_of_normal rsqrt rsqrt_of_normal rsqrt_of_f64"
+    " exp2 log2 log2_of_normal".split()
 )
-"""The instructions on f32 that functions are expanded to, where a machine has them.
+"""The instructions on f32, and one on f64, that functions are expanded to, where a machine has them.
 
-``add_down`` and ``fma_down`` round towards minus infinity. The others are approximations with relative errors of at
-most 2^-22 (``reciprocal``: 2^-23), for logarithms of numbers from 0.5 to 2 absolute ones. ``reciprocal``, ``exp2`` and
-those of *normal* numbers take subnormal ones for zero.
+``add_down`` and ``fma_down`` round towards minus infinity, and ``fma_saturated`` gives the nearest number from 0 to 1,
+of NaN 0. The others are approximations with relative errors of at most 2^-22 (``reciprocal``: 2^-23), for logarithms of
+numbers from 0.5 to 2 absolute ones. ``divide`` is one of divisors up to 2^126, ``quotient`` of all numbers.
+``reciprocal``, ``exp2`` and those of *normal* numbers take subnormal ones for zero. That on f64 is off by a unit in the
+last place at most.
 """
 
 
@@ -176,10 +179,15 @@ _BF16_ARITHMETIC = frozenset(("arith.addf", "arith.subf", "arith.mulf"))
 _GPU_FAST_INSTRUCTIONS = {
     "add_down": "llvm.nvvm.add.rm.f",
     "fma_down": "llvm.nvvm.fma.rm.f",
+    "fma_saturated": "llvm.nvvm.fma.rn.sat.f",
     "divide": "llvm.nvvm.div.approx.f",
+    "quotient": "llvm.nvvm.div.full",
     "reciprocal": "llvm.nvvm.rcp.approx.ftz.f",
+    "root": "llvm.nvvm.sqrt.approx.f",
+    "root_of_normal": "llvm.nvvm.sqrt.approx.ftz.f",
     "rsqrt": "llvm.nvvm.rsqrt.approx.f",
     "rsqrt_of_normal": "llvm.nvvm.rsqrt.approx.ftz.f",
+    "rsqrt_of_f64": "llvm.nvvm.rsqrt.approx.d",
     "exp2": "llvm.nvvm.ex2.approx.ftz.f32",
     "log2": "llvm.nvvm.lg2.approx.f",
     "log2_of_normal": "llvm.nvvm.lg2.approx.ftz.f",

@@ -3,30 +3,34 @@
 import numpy as np
 
 from xgpu import ir
+from xgpu.target_machine import TargetMachine
 
 _BITS = {"f32": 32, "f64": 64}
 # Of each type: bits of the mantissa, the smallest normal number's exponent, and a bound below which numbers are scaled.
 _LAYOUTS = {"f32": (23, -126, -100), "f64": (52, -1022, -900)}
 
-# Up to 2^mantissa, the rounded quotient's integer part is right, or one too large where the quotient was rounded to an
-# integer; so one exact step leaves a remainder whose sign says which. A larger one is left to the function below.
+# The integer next to the quotient is enough: the rest is exact and may be negative, which one more divisor makes good.
+# The quotient may be off by some units in the last place, as what is left says whether it was right: a number from zero
+# to the divisor, tested by its bits, as those of negative numbers and NaN are larger. Anything else (a large quotient,
+# an inverse that has no place in the type, what is not finite) is left to the function below.
 _SHORT = """
 func.func private @{name}(%x: {t}, %y: {t}) -> {t} {{
   %zero = arith.constant 0.0 : {t}
-  %most = arith.constant {most} : {t}
+  %rounder = arith.constant {rounder} : {t}
   %abs_x = math.absf %x : {t}
   %abs_y = math.absf %y : {t}
-  %quotient = arith.divf %abs_x, %abs_y : {t}
-  %whole = math.trunc %quotient : {t}
+  {inverse}
+  %shifted = math.fma %abs_x, %inverse, %rounder : {t}
+  %whole = arith.subf %shifted, %rounder : {t}
   %minus_whole = arith.negf %whole : {t}
   %rest = math.fma %minus_whole, %abs_y, %abs_x : {t}
   %too_much = arith.cmpf olt, %rest, %zero : {t}
   %one_less = arith.addf %rest, %abs_y : {t}
-  %right = arith.select %too_much, %one_less, %rest : {t}
-  %is_less = arith.cmpf olt, %abs_x, %abs_y : {t}
-  %magnitude = arith.select %is_less, %abs_x, %right : {t}
+  %magnitude = arith.select %too_much, %one_less, %rest : {t}
   %signed = math.copysign %magnitude, %x : {t}
-  %is_short = arith.cmpf olt, %quotient, %most : {t}
+  %code = arith.bitcast %magnitude : {t} to {i}
+  %most = arith.bitcast %abs_y : {t} to {i}
+  %is_short = arith.cmpi ult, %code, %most : {i}
   %result = scf.if %is_short -> ({t}) {{
     scf.yield %signed : {t}
   }} else {{
@@ -36,6 +40,8 @@ func.func private @{name}(%x: {t}, %y: {t}) -> {t} {{
   return %result : {t}
 }}
 """
+_DIVISION = "%one = arith.constant 1.0 : {t}\n  %inverse = arith.divf %one, %abs_y : {t}"
+_INSTRUCTION = '%inverse = llvm.call_intrinsic "{instruction}"(%abs_y) : ({t}) -> {t}'
 
 # The divisor is doubled until the next doubling would exceed the dividend, then halved back; wherever it fits it is
 # subtracted, which is exact. Both are scaled up first if the dividend is so small that its exponent field may be 0.
@@ -98,10 +104,11 @@ func.func private @{name}_long(%x: {t}, %y: {t}) -> {t} attributes {{xgpu.cold}}
 
 
 class RemainderFunctions:
-    """Adds the functions that a module needs, each at its first use."""
+    """Adds the functions that a module needs for a machine, each at its first use."""
 
-    def __init__(self, module: ir.Module):
+    def __init__(self, module: ir.Module, machine: TargetMachine):
         self._module = module
+        self._machine = machine
         self._names: dict[str, str] = {}
 
     def call(self, x: ir.Value, y: ir.Value) -> ir.Value:
@@ -119,11 +126,14 @@ class RemainderFunctions:
         infinity = ((1 << (bits - 1 - mantissa_bits)) - 1) << mantissa_bits
         shift = mantissa_bits + 1
         floats = {"small": 2.0**small, "normal": 2.0**normal, "up": 2.0**shift, "down": 2.0**-shift}
-        floats["most"] = 2.0**mantissa_bits
+        floats["rounder"] = 1.5 * 2.0**mantissa_bits
+        instruction = self._machine.fast_instructions.get("reciprocal") if type_ == "f32" else None
+        inverse = _INSTRUCTION if instruction else _DIVISION
         words = {
             "name": name,
             "t": type_,
             "i": f"i{bits}",
+            "inverse": inverse.format(t=type_, instruction=instruction),
             "infinity": hex(infinity),
             "nan": hex(infinity | 1 << (mantissa_bits - 1)),
             "mantissa": (1 << mantissa_bits) - 1,

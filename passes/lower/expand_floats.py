@@ -23,7 +23,7 @@ from xgpu.passes.floats.remainder import RemainderFunctions
 from xgpu.passes.floats.storage import is_narrow_float, store_as_integers
 from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.llvm.call import call_intrinsic
-from xgpu.passes.lower.expand_math import EXPANSIONS, SHORT
+from xgpu.passes.lower.expand_math import EXPANSIONS, INSTRUCTIONS
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.refusals import refuse, refuse_type
 from xgpu.structure import walk
@@ -61,7 +61,8 @@ class ExpandFloats(Pass):
     """Compute capability of the GPU times ten: from 89 on it converts 8-bit floats, from 90 on it adds bf16."""
 
     def apply(self, module: ir.Module) -> None:
-        expander = _Expander(self.target.machine(self.capability), RemainderFunctions(module))
+        machine = self.target.machine(self.capability)
+        expander = _Expander(machine, RemainderFunctions(module, machine))
         # Caches of this run: types are asked for every value of the module.
         is_narrow, is_small = cache(is_narrow_float), cache(_is_small_float)
         entries = [function.operation.regions[0].blocks[0] for function in functions(module)]
@@ -159,7 +160,7 @@ class _Expander:
             values = [self._remainders.call(*operands)]
         else:
             attributes = dict(op.attributes.items())
-            if (op.name in EXPANSIONS or op.name in SHORT) and str(op.results[0].type) == "bf16":
+            if (op.name in EXPANSIONS or op.name in INSTRUCTIONS) and str(op.results[0].type) == "bf16":
                 attributes[GRADE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 16)
             made = ir.Operation.create(op.name, results=types, operands=operands, attributes=attributes)
             values = list(made.results)

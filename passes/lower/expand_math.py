@@ -5,12 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from xgpu import ir
 from xgpu.dialects.attributes import COLD, GRADE, WEIGHT
 from xgpu.dialects.scalar_functions import BesselI0eOp, BesselI1eOp, DigammaOp, ErfInvOp, LgammaOp, LogisticOp
+from xgpu.passes.floats.least_values import LeastValues
 from xgpu.passes.framework.base import Pass, function_name, functions
 from xgpu.passes.math import bessel, exponential, gamma, logarithm, power, short, special, trigonometry
-from xgpu.passes.math.builder import Constants, MathBuilder
+from xgpu.passes.math.builder import LAYOUTS, Constants, MathBuilder
 from xgpu.structure import is_argument, producer, walk
 from xgpu.target_machine import DEFAULT_TARGET, TargetMachine, TargetName
 
@@ -21,14 +24,15 @@ _Build = Callable[..., ir.Value | Sequence[ir.Value]]
 class Expansion:
     """The expansion of one function. A large one becomes a function of the module, once per type, that is called.
 
-    ``short`` is how to write it if the result is then rounded to bf16, ``weight`` if it is one of several weights; the
-    same way if left out.
+    ``short`` is how to write it if the result is then rounded to bf16, ``weight`` if it is one of several weights, and
+    ``normal`` if the last operand is known to be positive and no subnormal number; the same way if left out.
     """
 
     build: Callable[..., ir.Value]
     is_large: bool = False
     short: Callable[..., ir.Value] | None = None
     weight: Callable[..., ir.Value] | None = None
+    normal: Callable[..., ir.Value] | None = None
 
 
 _EXPONENTIAL = {
@@ -40,8 +44,8 @@ _EXPONENTIAL = {
     "cosh": Expansion(exponential.cosh, is_large=True),
 }
 _LOGARITHM = {
-    "log": Expansion(logarithm.log, short=short.log),
-    "log2": Expansion(logarithm.log2),
+    "log": Expansion(logarithm.log, short=short.log, normal=logarithm.log_of_normal),
+    "log2": Expansion(logarithm.log2, normal=logarithm.log2_of_normal),
     "log1p": Expansion(logarithm.log1p, short=short.log1p),
     "powf": Expansion(power.powf, is_large=True),
     "asinh": Expansion(logarithm.asinh, is_large=True, short=short.asinh),
@@ -58,7 +62,7 @@ _TRIGONOMETRY = {
     "atan2": Expansion(trigonometry.atan2, is_large=True),
 }
 _SPECIAL = {
-    "rsqrt": Expansion(special.rsqrt),
+    "rsqrt": Expansion(special.rsqrt, normal=special.rsqrt_of_normal),
     "cbrt": Expansion(special.cbrt, is_large=True),
     "erf": Expansion(special.erf, is_large=True, short=short.erf),
     "erfc": Expansion(special.erfc, is_large=True, short=short.erfc),
@@ -75,8 +79,13 @@ EXPANSIONS = _OWN | {
     f"math.{name}": each for name, each in (_EXPONENTIAL | _LOGARITHM | _TRIGONOMETRY | _SPECIAL).items()
 }
 """Every function that is written out, by operation name; other operations of the math dialect stay."""
-SHORT = {"arith.divf": Expansion(MathBuilder.div, short=short.quotient)}
-"""Functions that targets compute, but not as fast as a result can be computed that is then rounded to bf16."""
+_SMALLEST_NORMAL = LAYOUTS[32].smallest_normal
+INSTRUCTIONS = {
+    "arith.divf": Expansion(special.quotient, short=short.quotient, normal=special.quotient_by_normal),
+    "math.round": Expansion(special.round_away),
+    "math.sqrt": Expansion(special.sqrt, normal=special.sqrt_of_normal),
+}
+"""Functions that targets compute without a library, but GPUs slower in f32 than XLA does within its errors."""
 
 HELPERS: dict[str, Callable[..., Sequence[ir.Value]]] = {
     gamma.FAR_LGAMMA: gamma.far_lgamma,
@@ -116,42 +125,79 @@ class ExpandMath(Pass):
         machine = self.target.machine()
         helpers = _Helpers(machine, module)
         for function in functions(module):
-            operations = [op for op in walk(function.operation) if _is_expanded(op)]
+            operations = [op for op in walk(function.operation) if _is_expanded(op, machine)]
+            least = LeastValues()
+            normal = {op for op in operations if least.of(op.operands[-1]) >= _SMALLEST_NORMAL}
             constants = Constants(function.operation.regions[0].blocks[0])
             for op in operations:
                 with ir.InsertionPoint(op), op.location:
-                    value = _expand(machine, op, constants, helpers)
+                    value = _expand(machine, op, op in normal, constants, helpers)
                 op.results[0].replace_all_uses_with(value)
                 op.erase()
 
 
-def _expand(machine: TargetMachine, op: ir.Operation, constants: Constants, helpers: "_Helpers") -> ir.Value:
-    expansion = EXPANSIONS.get(op.name) or SHORT[op.name]
+def _expand(
+    machine: TargetMachine, op: ir.Operation, is_normal: bool, constants: Constants, helpers: "_Helpers"
+) -> ir.Value:
+    expansion = EXPANSIONS.get(op.name) or INSTRUCTIONS[op.name]
     operands = list(op.operands)
     grade = ir.IntegerAttr(op.attributes[GRADE]).value if GRADE in op.attributes else None
-    build = expansion.short if expansion.short and grade == 16 else expansion.build
+    build = expansion.build
     if expansion.weight and WEIGHT in op.attributes:
         build = expansion.weight
+    elif expansion.short and grade == 16:
+        build = expansion.short
+    elif op.name == "arith.divf" and (inverse := _inverse_of_constant(operands[1])):
+        operands, build = operands[:1], lambda b, x: b.mul(x, inverse)
+    elif op.name == "arith.divf" and all(map(_is_f16, operands)):
+        build = special.quotient_of_narrow
+    elif expansion.normal and is_normal:
+        build = expansion.normal
     if expansion.is_large:
         return helpers.call(op.name.partition(".")[2], build, operands, grade)[0]
     builder = MathBuilder(machine, operands[0].type, constants, helpers.call_helper, grade)
     return build(builder, *operands)
 
 
-def _is_expanded(op: ir.Operation) -> bool:
-    if op.name in SHORT:
-        return GRADE in op.attributes and not _is_power_of_two(op.operands[1])
-    return op.name in EXPANSIONS and isinstance(op.results[0].type, ir.F32Type | ir.F64Type)
+def _is_expanded(op: ir.Operation, machine: TargetMachine) -> bool:
+    type_ = op.results[0].type if op.results else None
+    if op.name in INSTRUCTIONS:
+        is_product = op.name == "arith.divf" and _is_power_of_two(op.operands[1])
+        return bool(machine.fast_instructions) and isinstance(type_, ir.F32Type) and not is_product
+    return op.name in EXPANSIONS and isinstance(type_, ir.F32Type | ir.F64Type)
 
 
 def _is_power_of_two(value: ir.Value) -> bool:
     """Whether a value is a constant that LLVM multiplies by the inverse of, be it extended from a narrower type."""
+    constant = _constant(value)
+    return constant is not None and abs(math.frexp(constant)[0]) == 0.5
+
+
+def _inverse_of_constant(value: ir.Value) -> float | None:
+    """Return the rounded inverse of a value that is a constant, if it is a normal number and so is its inverse."""
+    constant = _constant(value)
+    if not constant or not _SMALLEST_NORMAL <= abs(1 / constant) < 1 / _SMALLEST_NORMAL:
+        return None
+    return float(np.float32(1) / np.float32(constant))
+
+
+def _constant(value: ir.Value) -> float | None:
+    """Return the number that a value is, be it extended from a narrower type."""
     if is_argument(value):
-        return False
+        return None
     op = producer(value)
     if op.name == "arith.extf":
-        return _is_power_of_two(op.operands[0])
-    return op.name == "arith.constant" and abs(math.frexp(ir.FloatAttr(op.attributes["value"]).value)[0]) == 0.5
+        return _constant(op.operands[0])
+    return float(ir.FloatAttr(op.attributes["value"]).value) if op.name == "arith.constant" else None
+
+
+def _is_f16(value: ir.Value) -> bool:
+    """Whether a value is extended from f16."""
+    return (
+        not is_argument(value)
+        and producer(value).name == "arith.extf"
+        and isinstance(producer(value).operands[0].type, ir.F16Type)
+    )
 
 
 class _Helpers:

@@ -1,16 +1,16 @@
 """The pass lower-to-llvm."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.attributes import BLOCK, CLUSTER, COLD, GRID, INDEX_BITS, KERNEL, int_array_of, int_of
+from xgpu.dialects.attributes import BLOCK, CLUSTER, GRID, INDEX_BITS, KERNEL, int_array_of, int_of
 from xgpu.dialects.xgpu import FUNCTIONS
 from xgpu.passes.framework.base import Pass, function_name, functions
 from xgpu.passes.llvm.block import block_lowerings, check_cluster
 from xgpu.passes.llvm.builder import LlvmBuilder, Lowering
+from xgpu.passes.llvm.copies import copied_functions
 from xgpu.passes.llvm.scalars import SCALAR_LOWERINGS
 from xgpu.passes.llvm.threads import THREAD_LOWERINGS, declare_functions
 from xgpu.passes.llvm.vectors import VECTOR_LOWERINGS
@@ -20,9 +20,6 @@ from xgpu.target_machine import DEFAULT_TARGET, LATEST, TargetMachine, TargetNam
 
 _DIMENSIONS = {"x": 0, "y": 1, "z": 2}
 _LAUNCH_SIZES = {"gpu.thread_id": BLOCK, "gpu.block_dim": BLOCK, "gpu.block_id": GRID, "gpu.grid_dim": GRID}
-# Operations that copies of a function may have all together; beyond it, they cost more time to compile than calls do
-# to run.
-_MOST_COPIED = 1000
 # Thread x, y, z, block x, y, z: a kernel's parameters after its buffers where the machine has no registers for them.
 _LAUNCH_PARAMETERS = 6
 
@@ -58,32 +55,23 @@ class LowerToLlvm(Pass):
     """Whether the GPU has the instructions that only those of its capability or family have (``sm_90a``)."""
 
     def apply(self, module: ir.Module) -> None:
-        calls = Counter(callee_of(op) for op in walk(module.operation, "func.call"))
-        cold = frozenset(function_name(f) for f in functions(module) if COLD in f.operation.attributes)
+        copied = copied_functions(module)
         machine = self.target.machine(self.capability, self.specific)
         for op in module.body.operations:
             if op.operation.name == "llvm.mlir.global" and not machine.has_address_spaces:
                 op.operation.attributes["addr_space"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
         for function in functions(module):
-            _FunctionLowering(machine, function, calls[function_name(function)], cold).run()
+            _FunctionLowering(machine, function, function_name(function) in copied).run()
         declare_functions(module, machine)
 
 
-def callee_of(call: ir.Operation) -> str:
-    """Return the name of the function that ``func.call`` calls."""
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-
-
 class _FunctionLowering:
-    def __init__(self, machine: TargetMachine, function: ir.func.FuncOp, calls: int, cold: frozenset[str]):
+    def __init__(self, machine: TargetMachine, function: ir.func.FuncOp, is_copied: bool):
         attributes = function.operation.attributes
         bits = int_of(attributes[INDEX_BITS]) if INDEX_BITS in attributes else 64
         self._function = function.operation
         self._is_kernel = KERNEL in attributes
-        self._calls = calls
-        self._cold = cold
-        self._size = 0
-        self._calls_others = False
+        self._is_copied = is_copied
         self._builder = LlvmBuilder(machine, bits)
         self._entry = self._function.regions[0].blocks[0]
         self._launch_arguments: list[ir.Value] = []
@@ -109,10 +97,6 @@ class _FunctionLowering:
             check_cluster(self._builder.machine, self._function)
         # What encloses others comes first: if it is not lowered, that is what is wrong, not what is in it.
         operations = [op for op in walk(self._function, post_order=False) if op != self._function]
-        self._size = len(operations)
-        # Copies of what has calls itself can double with every level of calls; cold functions are not copied.
-        callees = (callee_of(op) for op in operations if op.name == "func.call")
-        self._calls_others = any(callee not in self._cold for callee in callees)
         self._convert_types(operations)
         if self._is_kernel and not self._builder.machine.registers:
             i32 = self._builder.i32
@@ -220,7 +204,7 @@ class _FunctionLowering:
         return [source if source.type == type_ else b.op("addrspacecast", [source], type_)]
 
     def _make_function(self) -> None:
-        """Move the body into an llvm.func: internal unless a kernel, and never inlined if seldom run or too large."""
+        """Move the body into an llvm.func: internal unless a kernel, and inlined always or never."""
         old = self._function
         convert = self._builder.type
         results = [
@@ -237,9 +221,7 @@ class _FunctionLowering:
             attributes["arg_attrs"] = ir.ArrayAttr.get([*given, *[ir.DictAttr.get({})] * missing])
         if not self._is_kernel:
             attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
-            too_much = self._calls_others or self._calls * self._size > _MOST_COPIED
-            if COLD in old.attributes or (self._calls > 1 and too_much):
-                attributes["no_inline"] = ir.UnitAttr.get()
+            attributes["always_inline" if self._is_copied else "no_inline"] = ir.UnitAttr.get()
         new = ir.Operation.create(
             "llvm.func", attributes=attributes, regions=1, loc=old.location, ip=ir.InsertionPoint(old)
         )

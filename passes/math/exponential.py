@@ -15,6 +15,8 @@ OVERFLOW = {32: 89.0, 64: 710.0}
 """Above this, exp is infinite."""
 UNDERFLOW = {32: -104.0, 64: -746.0}
 """Below this, exp is less than half the smallest positive number."""
+_SMALLEST_NORMAL_LOG = {32: -87.0, 64: -708.0}
+"""From here to its opposite, exp is a normal number."""
 _EXPM1_IS_MINUS_ONE = {32: -20.0, 64: -40.0}
 _TANH_SPLIT = 0.7
 """The argument from which on tanh is computed from exp, which loses no bits there, not from its own polynomial."""
@@ -24,7 +26,25 @@ def exp(b: MathBuilder, x: ir.Value) -> ir.Value:
     """e^x, subnormal results included."""
     if b.has_fast_instructions:
         return _exp_by_instruction(b, x)
+    if b.machine.fast_instructions:
+        return _exp_with_rare_ends(b, x)
     return exp_of_sum(b, b.clamp(x, UNDERFLOW[b.bits], OVERFLOW[b.bits]))
+
+
+def _exp_with_rare_ends(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """e^x where a rare branch costs little: most results are normal numbers, to whose exponent k is added."""
+    code, k, first = _reduce_once(b, x)
+    r = b.fma(k, -LN2[b.bits][1], first)
+    value = b.fma(r, b.fma(r, b.polynomial(r, EXPM1[b.bits]), 1.0), 1.0)
+    # The bits above those of k go nowhere.
+    usual = b.from_bits(b.integer_add(b.to_bits(value), b.shift_left(code, b.layout.mantissa)))
+
+    def at_the_ends() -> list[ir.Value]:
+        scaled = b.select(b.compare("ogt", x, OVERFLOW[b.bits]), math.inf, _scaled(b, value, code))
+        return [b.select(b.compare("olt", x, UNDERFLOW[b.bits]), 0.0, scaled)]
+
+    is_usual = b.compare("olt", b.abs(x), -_SMALLEST_NORMAL_LOG[b.bits])
+    return b.if_rare(b.not_(is_usual), at_the_ends, [usual])[0]
 
 
 def exp_of_sum(b: MathBuilder, x: ir.Value, tail: ir.Value | None = None) -> ir.Value:
@@ -73,9 +93,17 @@ def _exp_by_instruction(b: MathBuilder, x: ir.Value) -> ir.Value:
 
 
 def _power_and_scale(b: MathBuilder, x: ir.Value) -> Pair:
-    """Return 2^f and 2^k, whose product is e^x."""
+    """Return 2^f and 2^k, whose product is e^x.
+
+    A product that is saturated to [0, 1] keeps k within the exponents of normal numbers. A result beyond them comes
+    from a fraction beyond [0, 1]: it overflows, or becomes subnormal when it is multiplied by 2^k, so that it is
+    rounded once. k is rounded down: 2^f is most exact for a positive f.
+    """
     high, low = LOG2E[b.bits]
-    minus_k, scale = _integer_part(b, b.instruction("fma_down", x, high, _biased_rounder(b)))
+    least, exponents = 1 - b.layout.bias, 2 * b.layout.bias - 1
+    share = b.instruction("fma_saturated", x, high / exponents, -least / exponents)
+    shifted = b.instruction("fma_down", share, exponents, _biased_rounder(b) + least)
+    minus_k, scale = _integer_part(b, shifted)
     fraction = b.fma(x, low, b.fma(x, high, minus_k))
     return b.instruction("exp2", fraction), scale
 
@@ -86,20 +114,17 @@ def _biased_rounder(b: MathBuilder) -> float:
 
 
 def _integer_part(b: MathBuilder, shifted: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Return -k and 2^k, given k plus the biased rounder. k was rounded down: 2^f is most exact for a positive f.
-
-    k is kept within the exponents of normal numbers. A result beyond them comes from a fraction beyond [0, 1]: it
-    overflows, or becomes subnormal when it is multiplied by 2^k, so that it is rounded once.
-    """
-    bias, rounder = b.layout.bias, _biased_rounder(b)
-    shifted = b.clamp_number(shifted, rounder + 1 - bias, rounder + bias)
-    return b.sub(rounder, shifted), b.from_bits(b.shift_left(b.to_bits(shifted), b.layout.mantissa))
+    """Return -k and 2^k, given an integer k plus the biased rounder."""
+    return b.sub(_biased_rounder(b), shifted), b.from_bits(b.shift_left(b.to_bits(shifted), b.layout.mantissa))
 
 
 def exp2(b: MathBuilder, x: ir.Value) -> ir.Value:
     """2^x, subnormal results included."""
     if b.has_fast_instructions:
-        minus_k, scale = _integer_part(b, b.instruction("add_down", x, _biased_rounder(b)))
+        # Kept within the exponents of normal numbers, as for e^x.
+        bias, rounder = b.layout.bias, _biased_rounder(b)
+        shifted = b.clamp_number(b.instruction("add_down", x, rounder), rounder + 1 - bias, rounder + bias)
+        minus_k, scale = _integer_part(b, shifted)
         return b.mul(b.instruction("exp2", b.add(x, minus_k)), scale)
     layout = b.layout
     clamped = b.clamp(x, float(-layout.bias - layout.mantissa - 1), float(layout.bias + 2))

@@ -17,10 +17,23 @@ _WINDOW = 0.75
 
 def log(b: MathBuilder, x: ir.Value) -> ir.Value:
     """The natural logarithm; of a negative number NaN, of zero -infinity."""
-    f, e = _decompose(b, x)
+    raised, f, e = _decompose(b, x)
+    return _at_the_ends(b, raised, _log_of_parts(b, f, e))
+
+
+def log_of_normal(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """The same of a positive number that is no subnormal one."""
+    f, exponent_bits = _normal_parts(b, x)
+    return _at_infinity(b, x, _log_of_parts(b, f, b.from_signed(exponent_bits), 2.0**b.layout.mantissa))
+
+
+def _log_of_parts(b: MathBuilder, f: ir.Value, e: ir.Value, unit: float = 1.0) -> ir.Value:
+    """log(1 + f) + e log(2) / unit, of a power of two that is the unit of e."""
     high, low = LN2[b.bits]
-    value = b.fma(e, high, b.add(f, b.fma(e, low, _log1p_tail(b, f))))
-    return _at_the_ends(b, x, value)
+    if b.has_fast_instructions:
+        # What the upper part lacks counts 2^-28 at most.
+        return b.fma(e, high / unit, b.fma(b.mul(f, f), _log1p_series(b, f), f))
+    return b.fma(e, high / unit, b.add(f, b.fma(e, low / unit, _log1p_tail(b, f))))
 
 
 def rough_log(b: MathBuilder, x: ir.Value, times: float = 1.0, is_normal: bool = False) -> ir.Value:
@@ -60,23 +73,44 @@ def plus_log_of_normal(b: MathBuilder, start: Number, x: ir.Value, times: float 
 
 def log2(b: MathBuilder, x: ir.Value) -> ir.Value:
     """The logarithm to base 2: that of f is divided by log(2) with f's product kept exactly."""
-    f, e = _decompose(b, x)
+    raised, f, e = _decompose(b, x)
+    return _at_the_ends(b, raised, _log2_of_parts(b, f, e))
+
+
+def log2_of_normal(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """The same of a positive number that is no subnormal one."""
+    return _at_infinity(b, x, _log2_of_parts(b, *normal_parts(b, x)))
+
+
+def _log2_of_parts(b: MathBuilder, f: ir.Value, e: ir.Value) -> ir.Value:
     high, low = LOG2E[b.bits]
     product, rest = b.product(f, high)
     rest = b.fma(_log1p_tail(b, f), high, b.fma(f, low, rest))
-    return _at_the_ends(b, x, b.add(e, b.add(product, rest)))
+    return b.add(e, b.add(product, rest))
 
 
-def _decompose(b: MathBuilder, x: ir.Value) -> Pair:
-    """Return f and e of a positive number; anything of another."""
+def _decompose(b: MathBuilder, x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Return a multiple of x that is no subnormal number, and f and e of a positive x; anything of another."""
     layout = b.layout
     is_subnormal = b.compare("olt", x, layout.smallest_normal)
-    raised = layout.mantissa + 1
-    bits = b.to_bits(b.select(is_subnormal, b.mul(x, 2.0**raised), x))
+    by = layout.mantissa + 1
+    raised = b.select(is_subnormal, b.mul(x, 2.0**by), x)
+    f, exponent_bits = _normal_parts(b, raised)
+    e = b.fma(b.from_signed(exponent_bits), 2.0**-layout.mantissa, b.select(is_subnormal, float(-by), 0.0))
+    return raised, f, e
+
+
+def normal_parts(b: MathBuilder, x: ir.Value) -> Pair:
+    """Return f and e of a positive normal number (1 + f) 2^e."""
+    f, exponent_bits = _normal_parts(b, x)
+    return f, b.mul(b.from_signed(exponent_bits), 2.0**-b.layout.mantissa)
+
+
+def _normal_parts(b: MathBuilder, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Return f, and e shifted to where exponents are stored."""
+    bits = b.to_bits(x)
     exponent_bits = exponent_bits_of(b, bits)
-    f = b.sub(b.from_bits(b.integer_sub(bits, exponent_bits)), 1.0)
-    e = b.fma(b.from_signed(exponent_bits), 2.0**-layout.mantissa, b.select(is_subnormal, float(-raised), 0.0))
-    return f, e
+    return b.sub(b.from_bits(b.integer_sub(bits, exponent_bits)), 1.0), exponent_bits
 
 
 def exponent_bits_of(b: MathBuilder, bits: ir.Value) -> ir.Value:
@@ -89,7 +123,7 @@ def _log1p_tail(b: MathBuilder, f: ir.Value) -> ir.Value:
     """log(1 + f) - f for f in [-1/4, 1/2)."""
     square = b.mul(f, f)
     if b.bits == 32:
-        return b.mul(square, b.fma(f, b.polynomial(f, LOG1P[32]), -0.5))
+        return b.mul(square, _log1p_series(b, f))
     s = b.div(f, b.add(f, 2.0))
     s_square = b.mul(s, s)
     half_square = b.mul(square, 0.5)
@@ -97,21 +131,31 @@ def _log1p_tail(b: MathBuilder, f: ir.Value) -> ir.Value:
     return b.sub(b.mul(s, b.fma(s_square, b.polynomial(s_square, ATANH[64]), half_square)), half_square)
 
 
+def _log1p_series(b: MathBuilder, f: ir.Value) -> ir.Value:
+    """(log(1 + f) - f) / f^2 in f32."""
+    return b.fma(f, b.polynomial(f, LOG1P[32]), -0.5)
+
+
 def _at_the_ends(b: MathBuilder, x: ir.Value, value: ir.Value) -> ir.Value:
     """The logarithm of x: ``value`` if x is positive and finite."""
-    infinity = b.layout.field_of_infinity
-    is_special = b.compare_integers("uge", b.to_bits(x), infinity)
+    if b.has_fast_instructions:
+        return b.select(b.is_positive_finite(x), value, b.instruction("log2_of_normal", x))
+    is_special = b.compare_integers("uge", b.to_bits(x), b.layout.field_of_infinity)
     value = b.select(is_special, b.fma(x, math.inf, math.inf), value)
     return b.select(b.compare("oeq", x, 0.0), -math.inf, value)
+
+
+def _at_infinity(b: MathBuilder, x: ir.Value, value: ir.Value) -> ir.Value:
+    """The logarithm of a positive x: ``value`` if it is finite, itself if it is infinite or NaN."""
+    is_special = b.compare_integers("uge", b.to_bits(x), b.layout.field_of_infinity)
+    return b.select(is_special, x, value)
 
 
 def log1p(b: MathBuilder, x: ir.Value) -> ir.Value:
     """log(1 + x); -infinity at -1, NaN below."""
     # The sums lose the sign of zero.
     value = b.with_sign(_log1p_of_regular(b, x), x)
-    is_regular = b.both(b.compare("ogt", x, -1.0), b.compare("olt", x, math.inf))
-    value = b.select(is_regular, value, b.fma(x, math.inf, math.inf))
-    return b.select(b.compare("oeq", x, -1.0), -math.inf, value)
+    return _at_the_ends(b, _one_more(b, x), value)
 
 
 def _log1p_of_regular(b: MathBuilder, x: ir.Value) -> ir.Value:
@@ -119,13 +163,16 @@ def _log1p_of_regular(b: MathBuilder, x: ir.Value) -> ir.Value:
 
     The exponent e is that of 1 + x, but f is x 2^-e + (2^-e - 1): no bit of x is lost, as the sum is exact for every e.
     """
-    exponent_bits = exponent_bits_of(b, b.to_bits(b.add(x, 1.0)))
+    exponent_bits = exponent_bits_of(b, b.to_bits(_one_more(b, x)))
     # Four times 2^-e, which is a normal number for every e.
     scale = b.from_bits(b.integer_sub(b.layout.field(4.0), exponent_bits))
     f = b.add(b.from_bits(b.integer_sub(b.to_bits(x), exponent_bits)), b.fma(scale, 0.25, -1.0))
-    e = b.mul(b.from_signed(exponent_bits), 2.0**-b.layout.mantissa)
-    high, low = LN2[b.bits]
-    return b.fma(e, high, b.add(f, b.fma(e, low, _log1p_tail(b, f))))
+    return _log_of_parts(b, f, b.from_signed(exponent_bits), 2.0**b.layout.mantissa)
+
+
+def _one_more(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """x + 1, if possible rounded down: the number before 1/2 is not exact with the exponent of 3/2."""
+    return b.instruction("add_down", x, 1.0) if b.has_fast_instructions else b.add(x, 1.0)
 
 
 def asinh(b: MathBuilder, x: ir.Value) -> ir.Value:
@@ -135,7 +182,7 @@ def asinh(b: MathBuilder, x: ir.Value) -> ir.Value:
     root, _ = b.root(b.add(square, 1.0))
     near = b.add(size, b.ratio(square, b.add(root, 1.0)))
     value = _log1p_or_log_of_double(b, near, size)
-    return b.select(b.is_positive_finite(size), b.with_sign(value, x), x)
+    return b.select(b.compare("olt", size, math.inf), b.with_sign(value, x), x)
 
 
 def acosh(b: MathBuilder, x: ir.Value) -> ir.Value:
@@ -159,18 +206,19 @@ def _log1p_or_log_of_double(b: MathBuilder, near: ir.Value, x: ir.Value) -> ir.V
 def atanh(b: MathBuilder, x: ir.Value) -> ir.Value:
     """log((1 + x) / (1 - x)) / 2; infinite at 1 and -1, NaN beyond."""
     size = b.abs(x)
-    ratio = b.ratio(b.add(size, size), b.sub(1.0, size))
+    rest = b.sub(1.0, size)
+    ratio = b.ratio(b.add(size, size), rest)
     value = b.mul(_log1p_of_regular(b, ratio), 0.5)
     # Halving loses bits of subnormal numbers, which are their own atanh.
     tiny = b.compare("olt", size, 2.0 ** -(b.layout.mantissa // 2 + 1))
     value = b.select(tiny, size, value)
-    beyond = b.select(b.compare("oeq", size, 1.0), math.inf, math.nan)
-    return b.with_sign(b.select(b.compare("olt", size, 1.0), value, beyond), x)
+    # Infinite at 1, as the inverse of zero is, and NaN beyond, as roots of negative numbers are.
+    return b.with_sign(b.select(b.compare("olt", size, 1.0), value, b.inverse_root(rest)), x)
 
 
 def precise_log(b: MathBuilder, x: ir.Value) -> Pair:
     """log(x) of a positive finite number as a sum."""
-    f, e = _decompose(b, x)
+    _, f, e = _decompose(b, x)
     s = _precise_quotient(b, f)
     w = _precise_series(b, s)
     log_high, log_low = b.sum(b.mul(s[0], 2.0), w[0])

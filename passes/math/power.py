@@ -10,7 +10,7 @@ from xgpu import ir
 from xgpu.passes.math.builder import MathBuilder, Pair
 from xgpu.passes.math.coefficients import ATANH_TAIL, EXP2M1, LOG1P_REST, LOG2E, TWO_THIRDS
 from xgpu.passes.math.exponential import OVERFLOW, UNDERFLOW, exp_of_sum
-from xgpu.passes.math.logarithm import exponent_bits_of, precise_log
+from xgpu.passes.math.logarithm import normal_parts, precise_log
 
 GENERAL_POWER = "general_power"
 """The helper for all arguments, whose results are all numbers there are."""
@@ -36,21 +36,13 @@ def powf(b: MathBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
     return b.if_rare(b.not_(is_ordinary), lambda: b.call(GENERAL_POWER, [x, y]), [value])[0]
 
 
-def _normal_parts(b: MathBuilder, x: ir.Value) -> Pair:
-    """Return f and e of a positive normal number (1 + f) 2^e."""
-    bits = b.to_bits(x)
-    exponent_bits = exponent_bits_of(b, bits)
-    f = b.sub(b.from_bits(b.integer_sub(bits, exponent_bits)), 1.0)
-    return f, b.mul(b.from_signed(exponent_bits), 2.0**-b.layout.mantissa)
-
-
 def _log2(b: MathBuilder, x: ir.Value) -> Pair:
     """log2(x) of a positive normal number as a sum.
 
     With s = 2f / (2 + f), log(1 + f) is 2 atanh(s / 2) = s + s^3 / 12 + s^5 times a polynomial of s^2. s is a sum too;
     its smaller part counts as that of the first term times the derivative.
     """
-    f, e = _normal_parts(b, x)
+    f, e = normal_parts(b, x)
     half = b.mul(f, 0.5)
     inverse = b.reciprocal(b.add(half, 1.0))
     s = b.mul(f, inverse)
@@ -78,7 +70,7 @@ def _atanh_tail(b: MathBuilder, s: ir.Value, square: ir.Value, square_rest: ir.V
 
 def _log2_for_16_bits(b: MathBuilder, x: ir.Value) -> Pair:
     """log2(x) of a positive normal bf16 as a sum: f has so few bits that f - f^2 / 2 is exact."""
-    f, e = _normal_parts(b, x)
+    f, e = normal_parts(b, x)
     square = b.mul(f, f)
     rest = b.mul(b.mul(f, square), b.polynomial(f, LOG1P_REST))
     return _in_base_two(b, e, b.fma(square, -0.5, f), rest)

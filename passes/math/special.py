@@ -1,4 +1,4 @@
-"""rsqrt, cbrt, erf, erfc and the inverse of erf."""
+"""Roots, quotients, erf, erfc and the inverse of erf."""
 
 import math
 from collections.abc import Sequence
@@ -12,6 +12,10 @@ from xgpu.passes.math.logarithm import log
 _ERF_IS_ONE = {32: 4.0, 64: 6.0}
 _ERFC_IS_ZERO = {32: 10.1, 64: 27.3}
 _ERFC_CENTRE = {32: 3.0, 64: 4.0}
+_LARGE_DIVISOR = 2.0**126
+"""Inverses of larger numbers of f32 are subnormal."""
+_BEFORE_HALF = 0.49999997
+"""The number of f32 before 1/2."""
 _CBRT_STEP = (1.0, 1.0 / 3.0, 2.0 / 9.0, 14.0 / 81.0)
 """(1 - h)^(-1/3) as a series."""
 
@@ -20,29 +24,37 @@ def rsqrt(b: MathBuilder, x: ir.Value) -> ir.Value:
     """1 / sqrt(x); infinite at zero with its sign, NaN below."""
     if b.has_fast_instructions:
         return b.instruction("rsqrt", x)
+    if b.machine.fast_instructions:
+        return b.instruction("rsqrt_of_f64", x)
     return b.div(1.0, b.sqrt(x))
+
+
+def rsqrt_of_normal(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """1 / sqrt(x) of a positive x that is no subnormal number."""
+    return b.inverse_root(x) if b.has_fast_instructions else rsqrt(b, x)
 
 
 def cbrt(b: MathBuilder, x: ir.Value) -> ir.Value:
     """The real cube root: a guess of the root and of its inverse square, and a step of Newton's that rounds well."""
     layout = b.layout
-    size = b.abs(x)
-    is_subnormal = b.compare("olt", size, layout.smallest_normal)
+    is_subnormal = b.compare("olt", b.abs(x), layout.smallest_normal)
     # A power of two that is a cube.
     third = layout.mantissa // 3 + 1
-    raised = b.select(is_subnormal, b.mul(size, 2.0 ** (3 * third)), size)
+    raised = b.select(is_subnormal, b.mul(x, 2.0 ** (3 * third)), x)
     if b.has_fast_instructions:
-        root = b.instruction("exp2", b.mul(b.instruction("log2_of_normal", raised), 1.0 / 3.0))
-        inverse_square = b.reciprocal(b.mul(root, root))
+        inverse = b.instruction("exp2", b.mul(b.instruction("log2_of_normal", b.abs(raised)), -1.0 / 3.0))
     else:
-        inverse = _inverse_cbrt(b, raised)
-        inverse_square = b.mul(inverse, inverse)
-        root = b.mul(raised, inverse_square)
+        inverse = _inverse_cbrt(b, b.abs(raised))
+    inverse_square = b.mul(inverse, inverse)
+    root = b.mul(raised, inverse_square)
     square, rest = b.product(root, root)
     error = b.fma(b.neg(root), rest, b.fma(b.neg(root), square, raised))
     root = b.fma(error, b.mul(inverse_square, 1.0 / 3.0), root)
-    root = b.mul(root, b.select(is_subnormal, 2.0**-third, 1.0))
-    return b.select(b.is_positive_finite(size), b.with_sign(root, x), x)
+    value = b.mul(root, b.select(is_subnormal, 2.0**-third, 1.0))
+    if b.has_fast_instructions:
+        # Zero and infinity times the other.
+        return b.select(b.compare("uno", value, value), x, value)
+    return b.select(b.is_positive_finite(b.abs(x)), value, x)
 
 
 def _inverse_cbrt(b: MathBuilder, size: ir.Value) -> ir.Value:
@@ -117,3 +129,46 @@ def _split_polynomial(b: MathBuilder, x: ir.Value, coefficients: Sequence[float]
     """A polynomial whose first coefficient is a sum; ``first_rest`` is its smaller part."""
     first, *others = coefficients
     return b.add(b.fma(x, b.polynomial(x, others), first_rest), first)
+
+
+def sqrt(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """The square root within a unit in the last place; of a negative number NaN, of a zero itself."""
+    return b.instruction("root", x)
+
+
+def sqrt_of_normal(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """The same of a number that is no subnormal one."""
+    return b.instruction("root_of_normal", x)
+
+
+def quotient(b: MathBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """x / y within two units in the last place, of all numbers."""
+    return b.instruction("quotient", x, y)
+
+
+def quotient_by_normal(b: MathBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """The same of a positive y that is no subnormal number.
+
+    The inverse of a large y would be subnormal, so it is made of a quarter, and so is x.
+    """
+    quarter = b.select(b.compare("ogt", y, _LARGE_DIVISOR), 0.25, 1.0)
+    return b.mul(b.mul(x, quarter), b.reciprocal(b.mul(y, quarter)))
+
+
+def quotient_of_narrow(b: MathBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """x / y of two numbers of f16, within 2^-45 before it is rounded once: no inverse of them is subnormal.
+
+    The step that corrects a quotient by its remainder has no value for infinities, and takes the sign from zeros.
+    """
+    inverse = b.reciprocal(y)
+    first = b.mul(x, inverse)
+    better = b.fma(b.fma(b.neg(first), y, x), inverse, first)
+    return b.select(b.compare("ogt", b.abs(better), 0.0), better, first)
+
+
+def round_away(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """The nearest integer, of two the one farther from zero.
+
+    What is added is the number before 1/2: 1/2 itself would round up the number before it.
+    """
+    return b.trunc(b.add(x, b.with_sign(b.number(_BEFORE_HALF), x)))

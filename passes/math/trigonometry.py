@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from xgpu import ir
 from xgpu.passes.math.builder import MathBuilder, Pair
-from xgpu.passes.math.coefficients import ASIN, ATAN, COS, HALF_PI, SIN, THREE_QUARTERS_PI, TWO_OVER_PI
+from xgpu.passes.math.coefficients import ASIN, ATAN, COS, HALF_PI, SIN, TAN, THREE_QUARTERS_PI, TWO_OVER_PI
 from xgpu.passes.math.short_coefficients import ATAN as SHORT_ATAN
 
 _LARGE = {32: 17, 64: 30}
@@ -38,11 +38,23 @@ def cos(b: MathBuilder, x: ir.Value) -> ir.Value:
 
 def tan(b: MathBuilder, x: ir.Value) -> ir.Value:
     """The tangent; NaN of infinity."""
-    r, q = _reduce(b, b.abs(x))
-    sine, cosine = _sine(b, r), _cosine(b, r)
+    angle, q = _reduce(b, b.abs(x))
     is_odd = _is_odd(b, q)
-    value = b.ratio(b.select(is_odd, b.neg(cosine), sine), b.select(is_odd, sine, cosine))
+    if b.grade == 32:
+        tangent = _tangent(b, angle)
+        value = b.select(is_odd, b.neg(b.reciprocal(tangent)), tangent)
+    else:
+        sine, cosine = _sine(b, angle), _cosine(b, angle)
+        value = b.ratio(b.select(is_odd, b.neg(cosine), sine), b.select(is_odd, sine, cosine))
     return b.flip_sign(value, x)
+
+
+def _tangent(b: MathBuilder, angle: _Angle) -> ir.Value:
+    """The tangent of a reduced angle of f32. What r lacks is taken for what its tangent lacks."""
+    r, rest = angle
+    assert rest is not None
+    square = b.mul(r, r)
+    return b.add(r, b.fma(b.mul(r, square), b.polynomial(square, TAN), rest))
 
 
 def _sine_after_turns(b: MathBuilder, r: _Angle, q: ir.Value) -> ir.Value:
@@ -87,9 +99,9 @@ def _reduce(b: MathBuilder, size: ir.Value) -> tuple[_Angle, ir.Value]:
         r = b.fma(turns, -low, b.fma(turns, -middle, first))
         r, q = b.if_rare(is_large, lambda: [*b.call(REDUCE_LARGE, [size])][::2], [r, b.to_bits(shifted)])
         return (r, None), q
-    product, product_rest = b.product(turns, middle)
-    r = b.sub(first, product)
-    rest = b.fma(turns, -low, b.sub(b.sub(b.sub(first, r), product), product_rest))
+    r = b.sub(first, b.mul(turns, middle))
+    # What r has taken off is exact, so only its difference to the product is rounded.
+    rest = b.fma(turns, -low, b.fma(turns, -middle, b.sub(first, r)))
     r, rest, q = b.if_rare(is_large, lambda: b.call(REDUCE_LARGE, [size]), [r, rest, b.to_bits(shifted)])
     return (r, rest), q
 
@@ -187,22 +199,49 @@ def _pi(places: int) -> int:
 def asin(b: MathBuilder, x: ir.Value) -> ir.Value:
     """A polynomial up to 1/2, beyond it pi/2 - 2 asin(sqrt((1 - |x|) / 2)); NaN beyond 1."""
     size = b.abs(x)
-    twice, rest = _twice_asin_of_root(b, size)
+    is_near = b.compare("ole", size, 0.5)
     high, low, _ = HALF_PI[b.bits]
+    if b.bits == 32:
+        s, tail = _near_or_root(b, size, is_near)
+        start = b.fma(s, -2.0, high)
+        rest = b.add(b.fma(s, -2.0, b.sub(high, start)), low)
+        far = b.add(start, b.fma(tail, -2.0, rest))
+        return b.with_sign(b.select(is_near, b.add(s, tail), far), x)
+    twice, rest = _twice_asin_of_root(b, size)
     start, start_rest = b.sum(high, b.neg(twice))
     far = b.sub(start, b.sub(b.sub(rest, low), start_rest))
-    return b.with_sign(b.select(b.compare("ole", size, 0.5), _asin_polynomial(b, size), far), x)
+    return b.with_sign(b.select(is_near, _asin_polynomial(b, size), far), x)
 
 
 def acos(b: MathBuilder, x: ir.Value) -> ir.Value:
     """pi/2 - asin(x) up to |x| = 1/2, beyond it 2 asin(sqrt((1 - |x|) / 2)), from pi if x < 0; NaN beyond 1."""
     size = b.abs(x)
+    is_near = b.compare("ole", size, 0.5)
     high, low, _ = HALF_PI[b.bits]
+    if b.bits == 32:
+        s, tail = _near_or_root(b, size, is_near)
+        times = b.flip_sign(b.select(is_near, -1.0, 2.0), x)
+        end = b.select(b.compare("olt", x, 0.0), 2 * high, 0.0)
+        start = b.select(is_near, high, end)
+        return b.add(b.fma(s, times, start), b.fma(tail, times, b.mul(start, low / high)))
     near = b.sub(high, b.sub(_asin_polynomial(b, x), low))
     twice, rest = _twice_asin_of_root(b, size)
     left = b.sub(b.sub(2 * high, twice), b.sub(rest, 2 * low))
     far = b.select(b.compare("olt", x, 0.0), left, b.add(twice, rest))
-    return b.select(b.compare("ole", size, 0.5), near, far)
+    return b.select(is_near, near, far)
+
+
+def _near_or_root(b: MathBuilder, size: ir.Value, is_near: ir.Value) -> Pair:
+    """s and what asin adds to it in f32: s is size if that is near, else about the root of (1 - size) / 2.
+
+    What a root lacks is in the second number.
+    """
+    y = b.fma(size, -0.5, 0.5)
+    root, inverse = b.root(y)
+    lacking = b.mul(b.fma(b.neg(root), root, y), b.mul(inverse, 0.5))
+    s = b.select(is_near, size, root)
+    square = b.mul(s, s)
+    return s, b.fma(b.mul(s, square), b.polynomial(square, ASIN[32]), b.select(is_near, 0.0, lacking))
 
 
 def _twice_asin_of_root(b: MathBuilder, size: ir.Value) -> Pair:
@@ -223,9 +262,14 @@ def _asin_polynomial(b: MathBuilder, x: ir.Value) -> ir.Value:
 
 
 def atan(b: MathBuilder, x: ir.Value) -> ir.Value:
-    """The arc tangent."""
+    """The arc tangent. In f32, beyond 1 it is pi/2 + atan(-1 / |x|)."""
     size, one = b.abs(x), b.number(1.0)
-    angle = _short_atan_of_quotient(b, size, one) if b.grade == 16 else _atan_of_quotient(b, size, one)
+    if b.grade == 32:
+        is_steep = b.compare("ogt", size, 1.0)
+        t = b.select(is_steep, b.neg(b.reciprocal(size)), size)
+        angle = _plus_atan(b, b.select(is_steep, HALF_PI[32][0], 0.0), t)
+    else:
+        angle = (_short_atan_of_quotient if b.grade == 16 else _atan_of_quotient)(b, size, one)
     return b.with_sign(angle, x)
 
 
@@ -235,22 +279,49 @@ def atan2(b: MathBuilder, y: ir.Value, x: ir.Value) -> ir.Value:
     total = b.add(over, under)
     is_regular = b.is_between(total, 2.0 ** (b.layout.mantissa + 2 - b.layout.bias), 2.0 ** (b.layout.bias - 3))
     over, under = b.if_rare(b.not_(is_regular), lambda: _scaled(b, over, under, total), [over, under])
+    is_left = b.compare_integers("slt", b.to_bits(x), 0)
+    if b.grade == 32:
+        return b.with_sign(_angle_of_point(b, over, under, is_left), y)
     if b.grade != 16:
         return b.with_sign(_atan_of_quotient(b, over, under, x), y)
     angle = _short_atan_of_quotient(b, over, under)
-    is_left = b.compare_integers("slt", b.to_bits(x), 0)
     return b.with_sign(b.select(is_left, b.sub(math.pi, angle), angle), y)
 
 
 def _scaled(b: MathBuilder, over: ir.Value, under: ir.Value, total: ir.Value) -> list[ir.Value]:
-    """Return two positive numbers, scaled so that their sum is of moderate size or infinite.
+    """Return two positive numbers of the same angle, so that their sum is of moderate size.
 
-    Two infinities are treated as two ones, and two zeros as 0 and 1. Subnormal numbers gain bits.
+    If any is infinite, infinities are taken for 1 and other numbers for 0. Two zeros are treated as 0 and 1. Subnormal
+    numbers gain bits.
     """
-    infinite = b.both(b.compare("oeq", over, math.inf), b.compare("oeq", under, math.inf))
+    are_infinite = [b.compare("oeq", each, math.inf) for each in (over, under)]
+    is_any = b.either(*are_infinite)
     scale = b.select(b.compare("olt", total, 1.0), 2.0 ** (b.layout.mantissa + 1), 2.0**-6)
-    over, under = (b.select(infinite, 1.0, b.mul(each, scale)) for each in (over, under))
+    over, under = (
+        b.select(is_any, b.select(is_infinite, 1.0, b.mul(each, 0.0)), b.mul(each, scale))
+        for each, is_infinite in zip((over, under), are_infinite, strict=True)
+    )
     return [over, b.select(b.compare("oeq", total, 0.0), 1.0, under)]
+
+
+def _angle_of_point(b: MathBuilder, over: ir.Value, under: ir.Value, is_left: ir.Value) -> ir.Value:
+    """The angle of (under, over), or of (-under, over) if that is to the left: of f32, in [0, pi].
+
+    It is that of the smaller one over the larger one, from the nearest multiple of pi/2 on.
+    """
+    is_steep = b.compare("ogt", over, under)
+    t = b.quotient(b.select(is_steep, under, over), b.select(is_steep, over, under))
+    t = b.select(b.differ(is_steep, is_left), b.neg(t), t)
+    half = HALF_PI[32][0]
+    return _plus_atan(b, b.select(is_steep, half, b.select(is_left, 2 * half, 0.0)), t)
+
+
+def _plus_atan(b: MathBuilder, start: ir.Value, t: ir.Value) -> ir.Value:
+    """start + atan(t) of |t| <= 1 and a rounded multiple of pi/2, which lacks a share that all of them lack."""
+    high, low, _ = HALF_PI[32]
+    square = b.mul(t, t)
+    rest = b.fma(b.mul(t, square), b.polynomial(square, ATAN[32]), b.mul(start, low / high))
+    return b.add(start, b.add(t, rest))
 
 
 def _atan_of_quotient(b: MathBuilder, over: ir.Value, under: ir.Value, side: ir.Value | None = None) -> ir.Value:

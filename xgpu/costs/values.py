@@ -43,6 +43,12 @@ def instructions(op: ir.Operation) -> int:
     return operation.instructions
 
 
+def has_branches(op: ir.Operation) -> bool:
+    """Return whether the code of an element of the result of ``op`` has branches."""
+    operation = OPERATIONS.get(op.name)
+    return operation is not None and operation.branches
+
+
 def element_work(op: ir.Operation, weight: Weight) -> float:
     """Return the work of an operation for each element of its first result."""
     if op.name in _FREE or not len(op.results):

@@ -3,6 +3,7 @@
 A run is one access of an array that is read at the same indices, or of neighbours that start at a multiple of it. What
 is read with a stride or from unaligned neighbours is one load for each element, and the longer the run, the further
 apart are the elements that the lanes of a warp load together: the first-level cache takes longer for the same loads.
+Elements whose code has branches take shorter runs, too.
 """
 
 import math
@@ -64,7 +65,7 @@ def run_by_loads(
         return longest
     loads = _by_array(read)
     moved = seconds_of_blocks(element_bytes, target.sm_count, target)
-    waiting = is_whole * _WAITS * target.memory_latency / target.resident_threads
+    waiting = is_whole * _waiting(target)
 
     def seconds(run: int) -> tuple[float, float]:
         """Return how long an element takes, and without loads."""
@@ -80,6 +81,26 @@ def run_by_loads(
         if (shorter := seconds(run)[0]) < _GAIN * least:
             best, least = run, shorter
     return best
+
+
+def run_by_branches(longest: int, element_bytes: float, code: int, target: Device) -> int:
+    """Return how many consecutive elements a thread computes if their code has branches: ``longest``, or fewer.
+
+    A branch keeps the elements of a thread from being computed beside each other, while each has registers all the time
+    and so leaves room for fewer threads, which wait for each other's results. So a run is as short as can be without
+    waiting longer for loads than the code of ``code`` instructions takes.
+    """
+    waiting = _waiting(target)
+    for run in (1 << shift for shift in range(longest.bit_length())):
+        taken = (code + _INDEX_INSTRUCTIONS / run) / target.issue_rate
+        if max(waiting / run, element_bytes / target.memory_bandwidth) <= taken:
+            return run
+    return longest
+
+
+def _waiting(target: Device) -> float:
+    """Return how long a thread takes at least, divided by how many run at a time."""
+    return _WAITS * target.memory_latency / target.resident_threads
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ class Operation:
     ``kind`` is how it uses what it reads, see `xgpu.indexing.hlo_maps.access_kind`. ``instructions`` are those for an
     element of its result in f32, about. Of elementwise operations ``numbers`` says which have scalar code.
     ``is_view``: XLA folds it into what reads it, such as a matrix product. ``spreads``: Shardy partitions it right,
-    whichever dimensions of its arrays are spread over devices.
+    whichever dimensions of its arrays are spread over devices. ``branches``: its code has a branch to what rare
+    arguments need, such as large angles.
     """
 
     kind: AccessKind
@@ -30,6 +31,7 @@ class Operation:
     numbers: Literal["real", "complex", "both"] = "real"
     is_view: bool = False
     spreads: bool = False
+    branches: bool = False
 
 
 OPERATIONS: Mapping[str, Operation] = {
@@ -41,17 +43,17 @@ OPERATIONS: Mapping[str, Operation] = {
     "chlo.atanh": Operation("elementwise", instructions=60),
     "chlo.bessel_i1e": Operation("elementwise", instructions=60),
     "chlo.cosh": Operation("elementwise", instructions=60),
-    "chlo.digamma": Operation("elementwise", instructions=60),
+    "chlo.digamma": Operation("elementwise", instructions=60, branches=True),
     "chlo.erf": Operation("elementwise", instructions=60),
-    "chlo.erf_inv": Operation("elementwise", instructions=60),
+    "chlo.erf_inv": Operation("elementwise", instructions=60, branches=True),
     "chlo.erfc": Operation("elementwise", instructions=60),
-    "chlo.lgamma": Operation("elementwise", instructions=60),
+    "chlo.lgamma": Operation("elementwise", instructions=60, branches=True),
     "chlo.ragged_dot": Operation("contract"),
     "chlo.sinh": Operation("elementwise", instructions=60),
     "stablehlo.abs": Operation("elementwise", numbers="both", spreads=True),
     "stablehlo.add": Operation("elementwise", numbers="both", spreads=True),
     "stablehlo.and": Operation("elementwise", spreads=True),
-    "stablehlo.atan2": Operation("elementwise", instructions=40, spreads=True),
+    "stablehlo.atan2": Operation("elementwise", instructions=40, spreads=True, branches=True),
     "stablehlo.bitcast_convert": Operation("elementwise", numbers="both"),
     "stablehlo.broadcast_in_dim": Operation("indexing", is_view=True, spreads=True),
     "stablehlo.cbrt": Operation("elementwise", instructions=10, spreads=True),
@@ -63,7 +65,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "stablehlo.constant": Operation("generator", is_view=True, spreads=True),
     "stablehlo.convert": Operation("elementwise", numbers="both", spreads=True),
     "stablehlo.convolution": Operation("contract"),
-    "stablehlo.cosine": Operation("elementwise", instructions=40, numbers="both", spreads=True),
+    "stablehlo.cosine": Operation("elementwise", instructions=40, numbers="both", spreads=True, branches=True),
     "stablehlo.count_leading_zeros": Operation("elementwise"),
     "stablehlo.divide": Operation("elementwise", instructions=10, numbers="both", spreads=True),
     "stablehlo.dot_general": Operation("contract", spreads=True),
@@ -88,12 +90,12 @@ OPERATIONS: Mapping[str, Operation] = {
     "stablehlo.or": Operation("elementwise", spreads=True),
     "stablehlo.pad": Operation("piecewise", instructions=8),
     "stablehlo.popcnt": Operation("elementwise", spreads=True),
-    "stablehlo.power": Operation("elementwise", instructions=100, numbers="both", spreads=True),
+    "stablehlo.power": Operation("elementwise", instructions=100, numbers="both", spreads=True, branches=True),
     "stablehlo.real": Operation("elementwise", numbers="complex", spreads=True),
     "stablehlo.reduce": Operation("reduce", spreads=True),
     "stablehlo.reduce_precision": Operation("elementwise"),
     "stablehlo.reduce_window": Operation("reduce"),
-    "stablehlo.remainder": Operation("elementwise", instructions=10, spreads=True),
+    "stablehlo.remainder": Operation("elementwise", instructions=10, spreads=True, branches=True),
     "stablehlo.reshape": Operation("indexing", is_view=True),
     "stablehlo.reverse": Operation("indexing"),
     "stablehlo.round_nearest_afz": Operation("elementwise", spreads=True),
@@ -104,11 +106,11 @@ OPERATIONS: Mapping[str, Operation] = {
     "stablehlo.shift_right_arithmetic": Operation("elementwise", spreads=True),
     "stablehlo.shift_right_logical": Operation("elementwise", spreads=True),
     "stablehlo.sign": Operation("elementwise", numbers="both", spreads=True),
-    "stablehlo.sine": Operation("elementwise", instructions=40, numbers="both", spreads=True),
+    "stablehlo.sine": Operation("elementwise", instructions=40, numbers="both", spreads=True, branches=True),
     "stablehlo.slice": Operation("indexing"),
     "stablehlo.sqrt": Operation("elementwise", instructions=10, spreads=True),
     "stablehlo.subtract": Operation("elementwise", numbers="both", spreads=True),
-    "stablehlo.tan": Operation("elementwise", instructions=40, numbers="both", spreads=True),
+    "stablehlo.tan": Operation("elementwise", instructions=40, numbers="both", spreads=True, branches=True),
     "stablehlo.tanh": Operation("elementwise", instructions=20, numbers="both", spreads=True),
     "stablehlo.transpose": Operation("indexing", is_view=True, spreads=True),
     "stablehlo.xor": Operation("elementwise", spreads=True),

@@ -45,6 +45,11 @@ def distances_of_bits(a: Any, b: Any) -> Any:
         (lambda a, b: ((a[:, None] - b[None]) ** 2).sum(-1), ["f32[1024,3]", "f32[4096,3]"], 4),
         # Rows of 32 bytes of neighbouring results: four of them a lane, and each request has 32 lines.
         (distances_of_bits, ["u32[1024,8]", "u32[4096,8]"], 2),
+        # Code with branches, of which there is so much that threads with one element do not wait for memory.
+        (lambda x: jnp.sin(jnp.sin(jnp.sin(jnp.sin(x)))), [LARGE], 1),
+        (lambda x: jnp.sin(jnp.cos(x)), [LARGE], 2),
+        # As much without branches.
+        (lambda x: jnp.log(jnp.log(jnp.log(jnp.log(jnp.log(jnp.log(jnp.log(jnp.log(x)))))))), [LARGE], 4),
         # Unaligned neighbours, none of which is an access.
         (least_of_neighbours, ["f32[2052,2052]"], 2),
     ],

@@ -16,13 +16,13 @@ from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.analysis.subgraphs import partition
 from xgpu.costs.registers import registers_for
-from xgpu.costs.values import instructions
+from xgpu.costs.values import has_branches, instructions
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import Emits, KernelBuilder, Tile, emit_alone, loop, put
 from xgpu.emit.reduction_tiling import power_of_two_below
-from xgpu.emit.runs import run_by_loads
+from xgpu.emit.runs import run_by_branches, run_by_loads
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import BlockSchedule, Schedule, power_of_two, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
@@ -152,12 +152,15 @@ class Loop:
         return sum(instructions(view.operation) for view in self.fusion.body.operations)
 
     def run(self, longest: int) -> int:
-        """Return how many consecutive elements a thread takes by what it loads, ``longest`` or fewer."""
+        """Return how many consecutive elements a thread takes by what it loads and computes, ``longest`` or fewer."""
+        device = self.fusion.device
+        bytes_ = self.fusion.facts.moved_bytes / max(1, self.elements)
+        if any(has_branches(view.operation) for view in self.fusion.body.operations):
+            longest = run_by_branches(longest, bytes_, self.code, device)
         facts, results = self.fusion.facts, self.fusion.results
         accesses = [(root, identity_map(self.shape)) for root in results]
         accesses += [access for root in results for access in facts.arrays_read(root, with_heroes=True)]
-        bytes_ = facts.moved_bytes / max(1, self.elements)
-        return run_by_loads(accesses, self.shape, longest, bytes_, self.code, self.fusion.device, True)
+        return run_by_loads(accesses, self.shape, longest, bytes_, self.code, device, True)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,12 @@ def test_errors_are_no_larger_than_allowed(name: str, form: str) -> None:
     assert found.error <= bound, found
 
 
+@pytest.mark.parametrize("name", ["div", "sqrt"])
+def test_quotients_and_roots_are_rounded_on_the_host(name: str) -> None:
+    found = measure(FUNCTIONS[name], FORMATS["f32"], samples=SAMPLES["f32"])
+    assert found.error <= 0.5, found
+
+
 def test_the_document_is_made_of_what_was_measured_and_all_of_it_is_allowed() -> None:
     results = report.load(report.DOCS)
     assert (report.DOCS / "accuracy.md").read_text() == report.document(results), "run xgpu.tools.accuracy --save"

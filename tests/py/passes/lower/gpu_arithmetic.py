@@ -218,6 +218,10 @@ def _inverse_root(x: Array) -> Array:
 _INSTRUCTIONS: dict[str, Callable[..., Array]] = {
     "llvm.nvvm.add.rm.f": lambda _, a, b: _rounded_down(a.astype(_F64) + b),
     "llvm.nvvm.fma.rm.f": lambda _, a, b, c: _rounded_down(_fma(a, b, c)),
+    "llvm.nvvm.fma.rn.sat.f": lambda _, a, b, c: np.clip(np.nan_to_num(_fma(a, b, c), nan=0.0), 0.0, 1.0).astype(_F32),
+    "llvm.nvvm.div.full": lambda generator, a, b: _off(generator, a.astype(_F64) / b, 2.0**-22, False),
+    "llvm.nvvm.sqrt.approx.f": _approximate(np.sqrt, 2.0**-23),
+    "llvm.nvvm.sqrt.approx.ftz.f": _approximate(np.sqrt, 2.0**-23, flushes=True),
     "llvm.nvvm.rcp.approx.ftz.f": _approximate(np.reciprocal, 2.0**-23, flushes=True),
     "llvm.nvvm.div.approx.f": lambda generator, a, b: _off(generator, a.astype(_F64) / b, 2.0**-22, False),
     "llvm.nvvm.rsqrt.approx.ftz.f": _approximate(_inverse_root, 2.0**-22.9, flushes=True),

@@ -5,17 +5,22 @@ instructions are more exact than the PTX manual promises, errors may be some uni
 values are what they have to be.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 from xgpu.passes.lower.expand_math import EXPANSIONS, HELPERS
-from xgpu.passes.math import short
+from xgpu.passes.math import short, special
 from xgpu.tools.accuracy.formats import FORMATS, errors
 from xgpu.tools.accuracy.functions import FUNCTIONS
 from xgpu.tools.accuracy.samples import angles_near_quarter_turns, arguments
 
 from .gpu_arithmetic import GpuArithmetic
+
+type Array = np.ndarray[Any, Any]
 
 NAMES = {"math.powf": "pow"}
 MEASURED = {name: NAMES.get(name, name.partition(".")[2]) for name in EXPANSIONS}
@@ -105,3 +110,56 @@ def test_short_quotients_of_bf16_round_correctly(first: int, second: int) -> Non
     with np.errstate(all="ignore"):
         exact = (x / y).astype(ml_dtypes.bfloat16)
     np.testing.assert_array_equal(got.astype(np.float32), exact.astype(np.float32))
+
+
+def computed(build: Callable[..., Array], *values: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return build(GpuArithmetic(values[0].size, 32, {}), *values)
+
+
+def test_quotients_by_what_is_positive_and_normal() -> None:
+    """Within 2^-22 of the quotient, or one unit below the normal range, of all exponents; infinite divisors too."""
+    generator = np.random.default_rng(0)
+    x_exponents, y_exponents = (each.ravel() for each in np.meshgrid(np.arange(256), np.arange(1, 256)))
+    fractions = [generator.integers(0, 1 << 23, x_exponents.size) for _ in range(2)]
+    x = float_of(generator.integers(0, 2, x_exponents.size), x_exponents, np.where(x_exponents == 255, 0, fractions[0]))
+    y = float_of(np.zeros_like(y_exponents), y_exponents, np.where(y_exponents == 255, 0, fractions[1]))
+    got = computed(special.quotient_by_normal, x, y)
+    with np.errstate(all="ignore"):
+        exact = x.astype(np.float64) / y
+        limits = np.abs(exact.astype(np.float32)), np.finfo(np.float32).max
+        error = np.abs(got - exact)
+        assert (error <= np.abs(exact) * 2.0**-21.4 + 2.0**-149)[limits[0] < limits[1]].all()
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(exact))
+    assert np.isinf(got[limits[0] == np.inf]).all()
+    is_number = ~np.isnan(exact)
+    np.testing.assert_array_equal(np.signbit(got)[is_number], np.signbit(exact)[is_number])
+
+
+def test_quotients_of_f16_round_correctly() -> None:
+    """All pairs of significands, and of special values; numbers of f16 are far from the ends of f32."""
+    significands = np.arange(1 << 10, 1 << 11, dtype=np.float32)
+    special_values = np.array([0, 2.0**-24, 2.0**-14, 1, 3, 65504, np.inf, np.nan], np.float32)
+    special_values = np.concatenate([special_values, -special_values])
+    for values in (significands, special_values):
+        x, y = (each.ravel() for each in np.meshgrid(values, values))
+        got = computed(special.quotient_of_narrow, x, y)
+        with np.errstate(all="ignore"):
+            exact = (x.astype(np.float64) / y).astype(np.float16)
+            np.testing.assert_array_equal(got.astype(np.float16), exact)
+        is_number = ~np.isnan(exact)
+        np.testing.assert_array_equal(np.signbit(got)[is_number], np.signbit(exact)[is_number])
+
+
+def test_halves_are_rounded_away_from_zero() -> None:
+    near = np.float32([0.5, 1.5, 2.5, 1, 2, 2.0**21 + 0.5, 2.0**22 + 0.5, 2.0**23 - 0.5, 2.0**23, 2.0**23 + 1, 1e10])
+    values = np.concatenate([near, np.nextafter(near, np.float32(0)), np.nextafter(near, np.float32(1e30))])
+    values = np.concatenate([values, [0, 2.0**-149, np.inf, np.random.default_rng(0).uniform(0, 1e6)]])
+    values = np.concatenate([values, -values]).astype(np.float32)
+    wide = values.astype(np.float64)
+    with np.errstate(all="ignore"):
+        exact = np.copysign(np.floor(np.abs(wide) + 0.5), wide)
+    got = computed(special.round_away, values)
+    np.testing.assert_array_equal(got, exact)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(exact))
+    assert np.isnan(computed(special.round_away, np.float32([np.nan]))).all()

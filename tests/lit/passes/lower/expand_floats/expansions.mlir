@@ -128,13 +128,23 @@ func.func @to_integer(%x: f32, %y: f64, %z: f16) -> (i8, i64, i32) {
 // CHECK:         call @xgpu_remainder_f64(%arg1, %arg1)
 // CHECK-NOT:     arith.remf
 // CHECK:       func.func private @xgpu_remainder_f32(%{{.*}}: f32, %{{.*}}: f32) -> f32
-// CHECK:         math.trunc
-// CHECK:         %[[REST:.*]] = math.fma
-// CHECK:         scf.if
+// NVVM:          %[[INVERSE:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[SIZE:.*]]) : (f32) -> f32
+// HOST:          %[[INVERSE:.*]] = arith.divf %{{.*}}, %[[SIZE:.*]] : f32
+// SM80:          %[[INVERSE:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[SIZE:.*]]) : (f32) -> f32
+// CHECK:         %[[SHIFTED:.*]] = math.fma %{{.*}}, %[[INVERSE]], %[[ROUNDER:.*]] : f32
+// CHECK:         arith.subf %[[SHIFTED]], %[[ROUNDER]] : f32
+// CHECK:         %[[REST:.*]] = math.fma %{{.*}}, %[[SIZE]], %{{.*}} : f32
+// CHECK:         %[[MORE:.*]] = arith.addf %[[REST]], %[[SIZE]] : f32
+// CHECK:         %[[RIGHT:.*]] = arith.select %{{.*}}, %[[MORE]], %[[REST]] : f32
+// CHECK-DAG:     %[[CODE:.*]] = arith.bitcast %[[RIGHT]] : f32 to i32
+// CHECK-DAG:     %[[MOST:.*]] = arith.bitcast %[[SIZE]] : f32 to i32
+// CHECK:         %[[SHORT:.*]] = arith.cmpi ult, %[[CODE]], %[[MOST]] : i32
+// CHECK:         scf.if %[[SHORT]]
 // CHECK:         call @xgpu_remainder_f32_long(%{{.*}}, %{{.*}})
 // CHECK:       func.func private @xgpu_remainder_f32_long(%{{.*}}: f32, %{{.*}}: f32) -> f32 attributes {xgpu.cold}
 // CHECK:         scf.while
 // CHECK:       func.func private @xgpu_remainder_f64(
+// CHECK:         arith.divf
 // CHECK:       func.func private @xgpu_remainder_f64_long(
 // CHECK-NOT:   func.func
 func.func @remainder(%x: f32, %y: f64, %z: f16) -> (f32, f64, f16) {

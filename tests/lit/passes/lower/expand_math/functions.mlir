@@ -1,19 +1,21 @@
 // RUN: xgpu-opt %s -p expand-math --split-input-file | FileCheck %s --check-prefixes=CHECK,NVVM
 // RUN: xgpu-opt %s -p 'expand-math{target=host}' --split-input-file | FileCheck %s --check-prefixes=CHECK,HOST
 
-// On the GPU, exp is the instruction for powers of two between a scaling down and one up; elsewhere a polynomial.
+// On the GPU, exp is the instruction for powers of two of the fraction that is left when an integer, which a saturated
+// product bounds, is taken away; elsewhere a polynomial.
 // Expansions of one function share their constants.
 
 // CHECK-LABEL: func.func @exp(%arg0: f32, %arg1: f32)
-// NVVM-COUNT-6:  arith.constant
+// NVVM-COUNT-8:  arith.constant
 // NVVM-NOT:      arith.constant
-// NVVM:          %[[SHIFTED:.*]] = llvm.call_intrinsic "llvm.nvvm.fma.rm.f"(%arg0, %{{.*}}, %{{.*}})
-// NVVM:          %[[CLAMPED:.*]] = arith.minnumf
+// NVVM:          %[[SHARE:.*]] = llvm.call_intrinsic "llvm.nvvm.fma.rn.sat.f"(%arg0, %{{.*}}, %{{.*}})
+// NVVM:          %[[SHIFTED:.*]] = llvm.call_intrinsic "llvm.nvvm.fma.rm.f"(%[[SHARE]], %{{.*}}, %{{.*}})
+// NVVM:          arith.subf %{{.*}}, %[[SHIFTED]] : f32
 // NVVM:          %[[SCALE:.*]] = arith.bitcast %{{.*}} : i32 to f32
 // NVVM:          %[[FRACTION:.*]] = math.fma
 // NVVM:          %[[POWER:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
 // NVVM-NEXT:     arith.mulf %[[POWER]], %[[SCALE]] : f32
-// NVVM:          llvm.call_intrinsic "llvm.nvvm.fma.rm.f"(%arg1, %{{.*}}, %{{.*}})
+// NVVM:          llvm.call_intrinsic "llvm.nvvm.fma.rn.sat.f"(%arg1, %{{.*}}, %{{.*}})
 // HOST-NOT:      llvm.call_intrinsic
 // HOST-COUNT-10: math.fma
 // CHECK-NOT:     math.exp
@@ -25,7 +27,7 @@ func.func @exp(%x: f32, %y: f32) -> (f32, f32) {
 
 // -----
 
-// The other functions that have instructions in f32; in f64 nothing has.
+// The other functions that have instructions in f32; in f64 only one has.
 
 // CHECK-LABEL: func.func @instructions
 // NVVM:          llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
@@ -34,9 +36,9 @@ func.func @exp(%x: f32, %y: f32) -> (f32, f32) {
 // NVVM:          llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.f"
 // HOST:          %[[ROOT:.*]] = math.sqrt %arg0 : f32
 // HOST:          arith.divf %{{.*}}, %[[ROOT]] : f32
-// CHECK-NOT:     llvm.call_intrinsic
-// CHECK:         %[[ROOT64:.*]] = math.sqrt %arg1 : f64
-// CHECK:         arith.divf %{{.*}}, %[[ROOT64]] : f64
+// NVVM:          llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.d"(%arg1) : (f64) -> f64
+// HOST:          %[[ROOT64:.*]] = math.sqrt %arg1 : f64
+// HOST:          arith.divf %{{.*}}, %[[ROOT64]] : f64
 // CHECK-NOT:     llvm.call_intrinsic
 // CHECK:         return
 func.func @instructions(%x: f32, %y: f64) -> (f32, f32, f32, f64, f64, f64) {
@@ -99,7 +101,7 @@ func.func @angles(%x: f32) -> (f32, f32, f32) {
 // What the targets compute themselves stays, and so do types that expand-floats or unrolling should have removed.
 
 // CHECK-LABEL: func.func @stays
-// CHECK-NEXT:    math.sqrt %arg0 : f32
+// CHECK-NEXT:    math.sqrt %arg4 : f64
 // CHECK-NEXT:    math.absf %arg0 : f32
 // CHECK-NEXT:    math.fma %arg0, %arg0, %arg0 : f32
 // CHECK-NEXT:    math.copysign %arg0, %arg0 : f32
@@ -108,9 +110,9 @@ func.func @angles(%x: f32) -> (f32, f32, f32) {
 // CHECK-NEXT:    math.exp %arg2 : bf16
 // CHECK-NEXT:    math.exp %arg3 : vector<4xf32>
 // CHECK-NEXT:    return
-func.func @stays(%x: f32, %i: i32, %h: bf16, %v: vector<4xf32>)
-    -> (f32, f32, f32, f32, f32, i32, bf16, vector<4xf32>) {
-  %0 = math.sqrt %x : f32
+func.func @stays(%x: f32, %i: i32, %h: bf16, %v: vector<4xf32>, %y: f64)
+    -> (f64, f32, f32, f32, f32, i32, bf16, vector<4xf32>) {
+  %0 = math.sqrt %y : f64
   %1 = math.absf %x : f32
   %2 = math.fma %x, %x, %x : f32
   %3 = math.copysign %x, %x : f32
@@ -118,7 +120,7 @@ func.func @stays(%x: f32, %i: i32, %h: bf16, %v: vector<4xf32>)
   %5 = math.ctlz %i : i32
   %6 = math.exp %h : bf16
   %7 = math.exp %v : vector<4xf32>
-  return %0, %1, %2, %3, %4, %5, %6, %7 : f32, f32, f32, f32, f32, i32, bf16, vector<4xf32>
+  return %0, %1, %2, %3, %4, %5, %6, %7 : f64, f32, f32, f32, f32, i32, bf16, vector<4xf32>
 }
 
 // -----

@@ -19,7 +19,7 @@
 // NVVM:          %[[QUOTIENT:.*]] = arith.mulf %[[DIVIDEND]], %[[INVERSE]] : f32
 // NVVM-NOT:      arith.divf
 // HOST-NOT:      arith.mulf
-// HOST:          %[[QUOTIENT:.*]] = arith.divf %arg0, %arg1 : f32
+// HOST:          %[[QUOTIENT:.*]] = arith.divf %arg0, %arg1 {xgpu.grade = 16 : i32} : f32
 // CHECK:         return %[[QUOTIENT]]
 func.func @rounded(%x: f32, %y: f32) -> f32 {
   %0 = arith.divf %x, %y {xgpu.grade = 16 : i32} : f32
@@ -28,16 +28,93 @@ func.func @rounded(%x: f32, %y: f32) -> f32 {
 
 // -----
 
-// All others stay, of f32 or f64.
+// Others of f32 are an instruction that is off by two units in the last place at most. Those of f64 stay.
 
-// CHECK-LABEL: func.func @exact
-// CHECK-NEXT:    arith.divf %arg0, %arg1 : f32
+// CHECK-LABEL: func.func @others
+// NVVM-NEXT:     llvm.call_intrinsic "llvm.nvvm.div.full"(%arg0, %arg1) : (f32, f32) -> f32
+// HOST-NEXT:     arith.divf %arg0, %arg1 : f32
 // CHECK-NEXT:    arith.divf %arg2, %arg2 : f64
 // CHECK-NEXT:    return
-func.func @exact(%x: f32, %y: f32, %z: f64) -> (f32, f64) {
+func.func @others(%x: f32, %y: f32, %z: f64) -> (f32, f64) {
   %0 = arith.divf %x, %y : f32
   %1 = arith.divf %z, %z : f64
   return %0, %1 : f32, f64
+}
+
+// -----
+
+// Of a divisor that is known to be a positive number and no subnormal one, only the inverse of a large one needs care.
+
+// CHECK-LABEL: func.func @by_normal
+// NVVM-DAG:      %[[BOUND:.*]] = arith.constant 8.50705917E+37 : f32
+// NVVM:          %[[LARGE:.*]] = arith.cmpf ogt, %[[DIVISOR:.*]], %[[BOUND]] : f32
+// NVVM:          %[[SCALE:.*]] = arith.select %[[LARGE]], %{{.*}}, %{{.*}} : f32
+// NVVM-DAG:      %[[DIVIDEND:.*]] = arith.mulf %arg0, %[[SCALE]] : f32
+// NVVM-DAG:      %[[SCALED:.*]] = arith.mulf %[[DIVISOR]], %[[SCALE]] : f32
+// NVVM:          %[[INVERSE:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[SCALED]])
+// NVVM:          %[[QUOTIENT:.*]] = arith.mulf %[[DIVIDEND]], %[[INVERSE]] : f32
+// HOST:          %[[QUOTIENT:.*]] = arith.divf %arg0, %{{.*}} : f32
+// CHECK:         return %[[QUOTIENT]]
+func.func @by_normal(%x: f32, %y: f32) -> f32 {
+  %one = arith.constant 1.0 : f32
+  %power = math.exp %y : f32
+  %divisor = arith.addf %power, %one : f32
+  %0 = arith.divf %x, %divisor : f32
+  return %0 : f32
+}
+
+// -----
+
+// Numbers of f16 have inverses in the normal range of f32; the remainder makes their quotient exact.
+
+// CHECK-LABEL: func.func @narrow
+// NVVM:          %[[X:.*]] = arith.extf %arg0
+// NVVM:          %[[Y:.*]] = arith.extf %arg1
+// NVVM:          %[[INVERSE:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[Y]])
+// NVVM:          %[[FIRST:.*]] = arith.mulf %[[X]], %[[INVERSE]] : f32
+// NVVM:          %[[NEGATIVE:.*]] = arith.negf %[[FIRST]] : f32
+// NVVM:          %[[REST:.*]] = math.fma %[[NEGATIVE]], %[[Y]], %[[X]] : f32
+// NVVM:          %[[BETTER:.*]] = math.fma %[[REST]], %[[INVERSE]], %[[FIRST]] : f32
+// NVVM:          %[[SIZE:.*]] = math.absf %[[BETTER]] : f32
+// NVVM:          %[[REGULAR:.*]] = arith.cmpf ogt, %[[SIZE]], %{{.*}} : f32
+// NVVM:          arith.select %[[REGULAR]], %[[BETTER]], %[[FIRST]] : f32
+// HOST:          arith.divf
+// CHECK:         return
+func.func @narrow(%x: f16, %y: f16) -> f32 {
+  %a = arith.extf %x : f16 to f32
+  %b = arith.extf %y : f16 to f32
+  %0 = arith.divf %a, %b : f32
+  return %0 : f32
+}
+
+// -----
+
+// A constant divisor is the multiplication that XLA makes of it, unless its inverse is zero, infinite or subnormal.
+
+// CHECK-LABEL: func.func @constants
+// NVVM-DAG:      %[[THIRD:.*]] = arith.constant 0.333333343 : f32
+// NVVM-DAG:      %[[TENTH:.*]] = arith.constant -1.000000e-01 : f32
+// NVVM:          arith.mulf %arg0, %[[THIRD]] : f32
+// NVVM-NEXT:     arith.mulf %arg0, %[[TENTH]] : f32
+// NVVM:          %[[ZERO:.*]] = llvm.call_intrinsic "llvm.nvvm.div.full"(%arg0, %{{.*}}) : (f32, f32) -> f32
+// NVVM-COUNT-2:  llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
+// NVVM:          %[[SUBNORMAL:.*]] = llvm.call_intrinsic "llvm.nvvm.div.full"(%arg0, %{{.*}}) : (f32, f32) -> f32
+// HOST-COUNT-6:  arith.divf
+// CHECK:         return
+func.func @constants(%x: f32) -> (f32, f32, f32, f32, f32, f32) {
+  %three = arith.constant 3.0 : f32
+  %minus_ten = arith.constant -10.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %infinity = arith.constant 0x7F800000 : f32
+  %large = arith.constant 2.0e38 : f32
+  %subnormal = arith.constant 1.0e-39 : f32
+  %0 = arith.divf %x, %three : f32
+  %1 = arith.divf %x, %minus_ten : f32
+  %2 = arith.divf %x, %zero : f32
+  %3 = arith.divf %x, %infinity : f32
+  %4 = arith.divf %x, %large : f32
+  %5 = arith.divf %x, %subnormal : f32
+  return %0, %1, %2, %3, %4, %5 : f32, f32, f32, f32, f32, f32
 }
 
 // -----

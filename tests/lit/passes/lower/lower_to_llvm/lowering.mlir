@@ -87,7 +87,7 @@ func.func private @flags(%x: f32, %i: i32) {
 
 // -----
 
-// Functions are internal; one that is seldom run is not inlined, and several results are a struct.
+// Functions are internal; small ones are inlined, but not one that is seldom run; several results are a struct.
 
 // CHECK-LABEL: llvm.func @calls
 // CHECK:         %[[S:.*]] = llvm.call @pair(%arg0) : (f32) -> !llvm.struct<(f32, i1)>
@@ -95,7 +95,7 @@ func.func private @flags(%x: f32, %i: i32) {
 // CHECK-NEXT:    llvm.extractvalue %[[S]][1]
 // CHECK-NEXT:    %[[Y:.*]] = llvm.call @one(%[[X]]) : (f32) -> f32
 // CHECK-NEXT:    llvm.call @one(%[[Y]])
-// CHECK:       llvm.func internal @pair(%arg0: f32) -> !llvm.struct<(f32, i1)> {
+// CHECK:       llvm.func internal @pair(%arg0: f32) -> !llvm.struct<(f32, i1)> attributes {always_inline} {
 // CHECK:         llvm.return %{{.*}} : !llvm.struct<(f32, i1)>
 // CHECK:       llvm.func internal @one(%arg0: f32) -> f32 attributes {xgpu.cold, no_inline}
 func.func @calls(%x: f32) attributes {xgpu.kernel} {
