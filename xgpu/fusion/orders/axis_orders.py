@@ -13,6 +13,7 @@ from xgpu import ir
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.analysis.transposes import canonical
+from xgpu.fusion.orders.product_sides import takes_any_side
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import integer, integers, shape_of
@@ -173,8 +174,10 @@ def _read_cost(value: ir.Value, order: Order) -> float:
 def _given_cost(value: ir.Value, users: Sequence[ir.Operation], order: Order) -> float:
     """Return what it costs that operations read ``value``, which is in another order, in that of the program.
 
-    They share what is transposed for them. Reductions take any order, and their results are in another then.
+    They share what is transposed for them. Reductions take any order, and their results are in another then; products
+    read rows and columns alike.
     """
+    users = [user for user in users if not takes_any_side(user, value, order)]
     reductions = [user for user in users if user.name == REDUCE and is_commutative(user)]
     results = [user.results[0] for user in reductions]
     total = sum(
