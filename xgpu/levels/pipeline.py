@@ -92,6 +92,10 @@ PREPARE: Pipeline = (
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
     ("choose-convolution-layouts{{target={target}}}", "adds transposes, which are moved to where they cost least"),
     ("squeeze-windows", "before transposes are moved, through windows, but not through reshapes"),
+    (
+        "split-merged-dimensions",
+        "after transposes are where layouts ask for them; before they are moved, through no merged dimensions",
+    ),
     ("move-transposes", "after layouts, which libraries read at no cost; before all that asks what is contiguous"),
     (
         "turn-product-operands{{target={target} products={products}}}",
