@@ -47,9 +47,8 @@ def _rounded(value: ir.Value) -> ir.Value | None:
     (wide,) = producer(vector).operands
     if not is_result_of(wide, _PUT_TOGETHER):
         return None
-    sources = list(producer(wide).operands)
-    source = sources[list(producer(value).results).index(value)]
-    return source if _is_f32(source) else None
+    pairs = zip(producer(value).results, producer(wide).operands, strict=True)
+    return next((source for result, source in pairs if result == value and _is_f32(source)), None)
 
 
 def _erase_unused(op: ir.Operation) -> None:

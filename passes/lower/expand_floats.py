@@ -43,8 +43,8 @@ class ExpandFloats(Pass):
 
     Comes before expand-math, which then meets only f32 and f64. Arithmetic on narrower floats is done in
     f32 and rounded once, conversions round once, and those to integers saturate and give 0 for NaN. Remainders become
-    calls of a function, and floats of 8 and 4 bits become integers. What is rounded to bf16 and widened at once stays in
-    f32, if the target has an instruction that gives a bf16 where the upper half of an f32 is.
+    calls of a function, and floats of 8 and 4 bits become integers. What is rounded to bf16 and widened at once stays
+    in f32, if the target has an instruction that gives a bf16 where the upper half of an f32 is.
 
     ```mlir
     %s = arith.divf %x, %y : bf16
