@@ -71,6 +71,8 @@ MANY_RESTS = "xgpu.many_rests"
 UNROLL = "xgpu.unroll"
 EARLY = "early"
 """The value of `UNROLL` for loops whose variables number elements of vectors that threads hold in registers."""
+FULL = "full"
+"""The value of `UNROLL` for loops that are to be written out where that is not too much code."""
 UNROLLED_OPERATIONS = 1024
 """Operations that a loop without `UNROLL` may have once it is unrolled, functions written out."""
 FUNCTION_OPERATIONS = 32

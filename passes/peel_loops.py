@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.dialects.attributes import EARLY, MANY_RESTS, UNROLL, map_attribute
+from xgpu.dialects.attributes import EARLY, FULL, MANY_RESTS, UNROLL, map_attribute
 from xgpu.dialects.xgpu import LoopOp
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
@@ -28,7 +28,8 @@ class PeelLoops(Pass):
       marked ``xgpu.many_rests``: then it is marked to be unrolled, so that its accesses overlap.
 
     A loop that is unrolled in any case, ``xgpu.unroll = "early"``, is split in two that are if it is marked
-    ``xgpu.many_rests``, and not otherwise.
+    ``xgpu.many_rests``, and not otherwise. One marked ``"full"``, such as that of a window, is not split by the partial
+    vector: its accesses are predicated, while a warp would execute both loops if a lane of it needs the second.
 
     The order of the points does not change. Loops without points go away. A loop with a barrier or shuffle is not
     split, as which of the two loops a thread executes may differ.
@@ -71,7 +72,7 @@ class PeelLoops(Pass):
             op.attributes["map"] = map_attribute(map_)
             if not _may_be_split(op):
                 continue
-            split = find_split(map_) if copies else (self._limit(op),) * len(map_.constraints)
+            split = find_split(map_, unroll_of(op) == FULL) if copies else (self._limit(op),) * len(map_.constraints)
             if isinstance(split, Split):
                 copies -= 1
                 pending += _split(op, split)
@@ -104,11 +105,16 @@ def _split(op: ir.Operation, split: Split) -> list[ir.Operation]:
     if unroll_of(op) == EARLY:
         del rest.attributes[MANY_RESTS]
     else:
-        rest.attributes[UNROLL] = ir.StringAttr.get("full" if MANY_RESTS in op.attributes else "none")
+        rest.attributes[UNROLL] = ir.StringAttr.get(FULL if MANY_RESTS in op.attributes else "none")
     return loops
 
 
 def _may_be_split(op: ir.Operation) -> bool:
     """Whether a loop is no rest, and nothing was decided about its iterations but that they are written out."""
     mark = unroll_of(op)
-    return mark is None or (mark == EARLY and MANY_RESTS in op.attributes)
+    return mark is None or (mark == EARLY and MANY_RESTS in op.attributes) or (mark == FULL and not _is_rest(op))
+
+
+def _is_rest(op: ir.Operation) -> bool:
+    """Whether a loop that is unrolled in full was split off another."""
+    return MANY_RESTS in op.attributes

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.attributes import EARLY, FUNCTION_OPERATIONS, UNROLL, UNROLLED_OPERATIONS
+from xgpu.dialects.attributes import EARLY, FULL, FUNCTION_OPERATIONS, UNROLL, UNROLLED_OPERATIONS
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.support.ranges import constant_of
@@ -73,7 +73,7 @@ class UnrollLoops(Pass):
                 continue
             remark(self.NAME, loop, "the loop stays: {}", refusal)
             if trips is not None and len(trips) <= self.max_trip and unroll_of(loop) is None and _vector_users(loop):
-                loop.attributes[UNROLL] = ir.StringAttr.get("full")
+                loop.attributes[UNROLL] = ir.StringAttr.get(FULL)
 
     def _refusal(self, loop: ir.Operation, trips: range) -> Reason | None:
         """Return why ``loop`` is not unrolled; None if it is."""

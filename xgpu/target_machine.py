@@ -128,6 +128,8 @@ class TargetMachine(ABC):
     """The operations that are done in a float type narrower than f32 itself."""
     byte_conversions: Mapping[str, ByteConversion] = field(default_factory=dict)
     """The intrinsics that convert a float type of 8 bits."""
+    rounding_of_pairs: str = ""
+    """The intrinsic that rounds two f32 to a pair of bf16, the first to the upper half; none if empty."""
     fast_instructions: Mapping[str, str] = field(default_factory=dict)
     """The intrinsics that `FAST_INSTRUCTIONS` names: all of them, or none."""
     block_operations: str = ""
@@ -259,6 +261,7 @@ def nvvm(capability: int = LATEST, specific: bool = True) -> TargetMachine:
         casts_of_f64=frozenset(("f16",)),
         arithmetic={"f16": _F16_ARITHMETIC} | ({"bf16": _BF16_ARITHMETIC} if is_hopper else {}),
         byte_conversions=conversions if capability >= 89 else {},
+        rounding_of_pairs="llvm.nvvm.ff2bf16x2.rn",
         fast_instructions=_GPU_FAST_INSTRUCTIONS,
         block_operations="ptx",
         processor=f"sm_{capability}{'a' if specific else ''}",

@@ -20,6 +20,7 @@ from xgpu.passes.floats.formats import (
 )
 from xgpu.passes.floats.native import decode, encode
 from xgpu.passes.floats.remainder import RemainderFunctions
+from xgpu.passes.floats.rounding import round_in_f32
 from xgpu.passes.floats.storage import is_narrow_float, store_as_integers
 from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.llvm.call import call_intrinsic
@@ -42,7 +43,8 @@ class ExpandFloats(Pass):
 
     Comes before expand-math, which then meets only f32 and f64. Arithmetic on narrower floats is done in
     f32 and rounded once, conversions round once, and those to integers saturate and give 0 for NaN. Remainders become
-    calls of a function, and floats of 8 and 4 bits become integers.
+    calls of a function, and floats of 8 and 4 bits become integers. What is rounded to bf16 and widened at once stays
+    in f32, if the target has an instruction that gives a bf16 where the upper half of an f32 is.
 
     ```mlir
     %s = arith.divf %x, %y : bf16
@@ -75,6 +77,8 @@ class ExpandFloats(Pass):
                 continue
             if name in _ALWAYS or any(map(is_small, (*results, *(value.type for value in op.operands)))):
                 expander.expand(op)
+        if machine.rounding_of_pairs:
+            round_in_f32(module, machine.rounding_of_pairs)
         if has_narrow:
             store_as_integers(module)
 

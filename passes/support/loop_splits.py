@@ -26,8 +26,11 @@ class Split:
     """The number of the remainder, the one of the two that few threads execute."""
 
 
-def find_split(map_: IndexingMap) -> Split | tuple[Reason, ...]:
-    """Return the first useful split of ``map_``, which must be simplified, or for each constraint why there is none."""
+def find_split(map_: IndexingMap, is_written_out: bool = False) -> Split | tuple[Reason, ...]:
+    """Return the first useful split of ``map_``, which must be simplified, or for each constraint why there is none.
+
+    A loop that ``is_written_out`` as few instructions is only split between iterations.
+    """
     looped = [i for i, interval in enumerate(map_.symbols) if interval.size > 1]
     if not looped:
         return ()
@@ -35,6 +38,8 @@ def find_split(map_: IndexingMap) -> Split | tuple[Reason, ...]:
     # Of a vector the last element must not be lost. Of other loops it is the iteration in which lanes may differ.
     if (outermost != innermost or not _is_vector(map_, innermost)) and (split := _split_edge(map_, looped)):
         return split
+    if is_written_out:
+        return (Reason("each of its points is a few instructions, which are predicated"),) * len(map_.constraints)
     refusals = []
     for number in range(len(map_.constraints)):
         found = _split_vector(map_, looped, number)

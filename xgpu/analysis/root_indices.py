@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.analysis.bitcasts import is_bitcast
 from xgpu.analysis.in_place import SCATTER
 from xgpu.analysis.transposes import moves_rows, transpose_of
 from xgpu.indexing.access import identity_map, integer, shape_of
@@ -19,8 +20,11 @@ MOST_ROOTS = 16
 """Values that one kernel, or a part of one, stores at most; more would run out of registers."""
 
 
-def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Operation]:
-    """Yield the operations that are computed at the roots' own indices, roots first."""
+def at_root_indices(roots: Sequence[ir.Value], stored: Stored, behind_bitcasts: bool = False) -> Iterator[ir.Operation]:
+    """Yield the operations that are computed at the roots' own indices, roots first.
+
+    ``behind_bitcasts``: or at the same places of an array of another shape.
+    """
     pending, seen = list(roots), set(roots)
     while pending:
         value = pending.pop()
@@ -28,7 +32,7 @@ def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Op
         if op is None or stored(value) or op.name == SCATTER:
             continue
         yield op
-        operands = _at_own_indices(op)
+        operands = set(op.operands) if behind_bitcasts and is_bitcast(op) else _at_own_indices(op)
         pending += operands - seen
         seen |= operands
 

@@ -7,6 +7,7 @@ emitted recursively, and the partition bounds that nesting.
 
 import functools
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Self
@@ -14,7 +15,7 @@ from typing import Self
 from xgpu import ir
 from xgpu.analysis.placement import Scope
 from xgpu.analysis.subgraphs import Node, Partition, Subgraph, partition
-from xgpu.dialects.attributes import range_attributes
+from xgpu.dialects.attributes import FULL, UNROLL, UNROLLED_OPERATIONS, range_attributes
 from xgpu.dialects.xgpu import InDomainOp, LoopOp, PureCallOp, YieldOp
 from xgpu.emit.base import Fusion
 from xgpu.emit.builders import (
@@ -34,7 +35,10 @@ from xgpu.indexing.access import Access
 from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.structure import dtype_of, element_of
+from xgpu.structure import count_ops, dtype_of, element_of, walk
+
+_PREDICATED_OPERATIONS = 7
+"""Instructions that NVIDIA's compilers predicate instead of branching around them (CUDA C++ Best Practices Guide)."""
 
 
 class SubgraphFunctions:
@@ -305,7 +309,17 @@ class _FunctionBody:
                 for position in reads
             ]
             YieldOp.build(accumulation.emit_step(loop.carried_arguments, elements))
+        if node.op.name == "stablehlo.reduce_window" and _is_predicated(loop):
+            loop.operation.attributes[UNROLL] = ir.StringAttr.get(FULL)
         return accumulation.emit_end(list(loop.operation.results))
+
+
+def _is_predicated(loop: LoopOp) -> bool:
+    """Whether the points of a loop are written out, and a check of one makes no branch."""
+    operations = count_ops(loop.operation) - 1
+    points = math.prod(interval.size for interval in loop.map.symbols)
+    is_short = operations <= _PREDICATED_OPERATIONS and points * operations <= UNROLLED_OPERATIONS
+    return is_short and not walk(loop.operation, PureCallOp.OPERATION_NAME)
 
 
 def _band(access: Access) -> tuple[AffineExpr, Interval] | None:

@@ -16,6 +16,7 @@ from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
 from xgpu.fusion.fusion_writer import Call, Draft, FusionNames, FusionWriter
 from xgpu.fusion.grouping.decisions import Decision, Verdict, describe, emitted
+from xgpu.fusion.grouping.delayed_reductions import delay_reductions
 from xgpu.fusion.grouping.families import Families, KernelFamily
 from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.fusion.grouping.shared_values import group_operations
@@ -159,6 +160,8 @@ class _Planner:
         for merge in families.merges(self._target):
             grouping, decisions = merge(grouping)
             self.decisions += decisions
+        grouping, decisions = delay_reductions(grouping, state)
+        self.decisions += decisions
         grouping, decisions = merge_small_kernels(grouping, families, self._target, state, has_host)
         self.decisions += decisions
         writer = FusionWriter(source, grouping, families, self._names, state)

@@ -92,6 +92,10 @@ PREPARE: Pipeline = (
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
     ("choose-convolution-layouts{{target={target}}}", "adds transposes, which are moved to where they cost least"),
     ("squeeze-windows", "before transposes are moved, through windows, but not through reshapes"),
+    (
+        "split-merged-dimensions",
+        "after transposes are where layouts ask for them; before they are moved, through no merged dimensions",
+    ),
     ("move-transposes", "after layouts, which libraries read at no cost; before all that asks what is contiguous"),
     (
         "turn-product-operands{{target={target} products={products}}}",
@@ -118,6 +122,7 @@ PREPARE: Pipeline = (
     ("drop-empty-scatters", "the rewrites of scatters take them to have updates"),
     ("order-scatters{{deterministic={deterministic}}}", "makes several scatters of one, each with operands of its own"),
     ("copy-scatter-operands", "once there are no more scatters to come"),
+    ("close-window-gaps", "before wide windows are split: of a spread array they are narrower than they look"),
     ("split-wide-windows{{target={target}}}", "before the planner, which takes a window that is left for a hero"),
     ("turn-scans", "after concatenations are flattened; before the planner, which stores what is moved after a scan"),
     ("unstack-reductions", "after concatenations are flattened and sliced: it looks for single arrays"),

@@ -91,8 +91,19 @@ def _copy_into(block: ir.Block) -> None:
 
 
 def _is_constant(value: ir.Value) -> bool:
-    """Whether ``value`` is made of constants without reading memory, or is a few numbers computed of constants."""
-    return is_result_of(behind(value, *_SPREAD), *_MADE_ANYWHERE) or _few_numbers(value) is not None
+    """Whether ``value`` is made of constants without reading memory, or of a few numbers computed of constants."""
+    return _made_of(value) is not None
+
+
+def _made_of(value: ir.Value) -> list[ir.Operation] | None:
+    """Return the operations that make a constant of nothing, in any order; None for another value."""
+    if (computed := _few_numbers(value)) is not None:
+        return computed
+    base = behind(value, *_SPREAD)
+    if is_result_of(base, *_MADE_ANYWHERE):
+        return [*_spread(value), producer(base)]
+    computed = None if is_argument(base) else _few_numbers(base)
+    return None if computed is None else [*_spread(value), *computed]
 
 
 def _few_numbers(value: ir.Value) -> list[ir.Operation] | None:
@@ -118,14 +129,17 @@ def _few_numbers(value: ir.Value) -> list[ir.Operation] | None:
 def _copied(value: ir.Value) -> ir.Value:
     """Copy what makes a constant to the insertion point."""
     copies: dict[ir.Value, ir.Value] = {}
-    for op in in_order(_few_numbers(value) or _spread(value)):
+    made_of = _made_of(value)
+    assert made_of is not None
+    for op in in_order(made_of):
         copy_operation(op, copies)
     return copies[value]
 
 
 def _spread(value: ir.Value) -> list[ir.Operation]:
-    """Return the operations that spread one constant or numbers."""
-    chain = [producer(value)]
-    while chain[-1].name in _SPREAD:
-        chain.append(producer(chain[-1].operands[0]))
+    """Return the operations that spread what is behind them."""
+    chain = list[ir.Operation]()
+    while is_result_of(value, *_SPREAD):
+        chain.append(producer(value))
+        value = chain[-1].operands[0]
     return chain

@@ -24,6 +24,7 @@ from xgpu.fusion.orders.axis_orders import (
     relative,
     steps,
 )
+from xgpu.fusion.orders.product_sides import read_in_order, takes_any_side
 from xgpu.fusion.orders.reduction_orders import order_operands
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.stablehlo_builder import broadcast, hlo, reshape, tensor, transpose
@@ -45,8 +46,8 @@ class MoveTransposes(BlockRewrite):
     What is computed in between, element by element or by slices, can as well be computed in the order in which it is
     read: both transposes go. Values between which dimensions stay what they are have one order, the one that makes up
     for most of what is transposed around them. A transpose costs its bytes, and where it moves whole rows an eighth of
-    them. Broadcasts that only transpose are transposes. Needs: choose-product-layouts, which knows what products read
-    at no cost.
+    them. Broadcasts that only transpose are transposes. Products of floats read rows and columns of an operand alike.
+    Needs: choose-product-layouts, which knows what products read at no cost.
 
     ```mlir
     %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<512x64xf32>) -> tensor<64x512xf32>
@@ -156,6 +157,9 @@ class _Rewrite:
         """Let what reads ``old`` read ``new``, transposed back for operations that take the program's order."""
         order = self._order(old)
         self.ordered[old, order] = new
+        for product in dict.fromkeys(use.owner.operation for use in old.uses):
+            if product.block == self.block and takes_any_side(product, old, order):
+                read_in_order(product, old, new, order)
         readers = [use for use in old.uses if not self._takes_order(use.owner.operation, old)]
         if readers:
             back = transpose(new, inverse(order))

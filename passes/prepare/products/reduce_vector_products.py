@@ -25,8 +25,9 @@ class ReduceVectorProducts(OperationRewrite):
 
     No element of the matrix is needed twice, so a library gains nothing, and XLA calls none: a kernel that reads the
     matrix once computes the vector as it goes, and what follows. Products with a vector of more elements than XLA's
-    limit for this stay, and so do those that kernels compute anyway. Floats of at most 32 bits are multiplied and added
-    in f32. Needs: nothing. Run it before layouts are chosen for libraries, and before reductions are ordered.
+    limit for this stay, and so do sums that kernels compute anyway; a product that sums nothing is no sum to build a
+    kernel around. Floats of at most 32 bits are multiplied and added in f32. Needs: nothing. Run it before layouts are
+    chosen for libraries, and before reductions are ordered.
 
     ```mlir
     %0 = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<512x256xf32>, tensor<256xf32>) -> ...
@@ -44,11 +45,11 @@ class ReduceVectorProducts(OperationRewrite):
 
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a product if one of its operands is a vector, or nothing is summed."""
-        if ALGORITHM in op.attributes or fallback_reason(op) is None or not uses_elements_once(op):
+        if ALGORITHM in op.attributes or not uses_elements_once(op):
             return
         if length_of_sums(op) == 1:
             replace_op(op, [sum_of_products(op)])
-        elif _is_reduced(op):
+        elif fallback_reason(op) is not None and _is_reduced(op):
             replace_op(op, [sum_of_products(op, _in_memory(op))])
 
 

@@ -94,20 +94,36 @@ def _key(op: ir.Operation) -> _Key:
     return shape.shape, shape.dimensions
 
 
-def _weights(reductions: Sequence[ir.Operation], target: Device) -> Mapping[_Key, float]:
-    """Return how many times longer a thread takes for an element than to read 4 bytes, at least 1.
+@dataclass(frozen=True)
+class _Weight:
+    """How many times longer a thread takes to read an element than to read 4 bytes, and to compute it."""
 
-    Reductions of the same dimensions count as the longest of them: split alike, they can be one kernel. Those that have
-    blocks enough count 1, however long a thread takes.
+    read: float = 1.0
+    computed: float = 0.0
+
+    def longest(self, other: "_Weight") -> "_Weight":
+        """Return the longer times of both."""
+        return _Weight(max(self.read, other.read), max(self.computed, other.computed))
+
+    @property
+    def larger(self) -> float:
+        """What takes longer; the other is done in the meantime."""
+        return max(self.read, self.computed)
+
+
+def _weights(reductions: Sequence[ir.Operation], target: Device) -> Mapping[_Key, _Weight]:
+    """Return how long an element takes, at least as long as to read 4 bytes.
+
+    Reductions of the same dimensions count as the longest of them: split alike, they can be one kernel. Of those that
+    have blocks enough nothing is asked.
     """
-    weights: dict[_Key, float] = {}
+    weights: dict[_Key, _Weight] = {}
     for op in reductions:
-        if _read_alone(ReductionShape.of(op), target) <= 0:
-            weights[_key(op)] = 1.0
-            continue
-        operands = list(op.operands)[: len(op.results)]
-        weight = max(1.0, bytes_touched(operands) / 4, _instructions(operands) / READ)
-        weights[_key(op)] = max(weight, weights.get(_key(op), 0))
+        weight = _Weight()
+        if _blocks(ReductionShape.of(op)) < target.sm_count:
+            operands = list(op.operands)[: len(op.results)]
+            weight = _Weight(max(1.0, bytes_touched(operands) / 4), _instructions(operands) / READ)
+        weights[_key(op)] = weight.longest(weights.get(_key(op), weight))
     return weights
 
 
@@ -135,7 +151,7 @@ class Part:
         return self.outer * self.inner
 
 
-def _parts_of(op: ir.Operation, weight: float, target: Device) -> Mapping[int, Part] | None:
+def _parts_of(op: ir.Operation, weight: _Weight, target: Device) -> Mapping[int, Part] | None:
     """Return how to split a reduction, by dimension, or None if it is to stay as it is; see `_weights`."""
     shape = ReductionShape.of(op)
     commutes = is_commutative(op)
@@ -187,10 +203,10 @@ def _instructions(values: Sequence[Value]) -> float:
 
 
 def _for_all_multiprocessors(
-    shape: ReductionShape, commutes: bool, target: Device, weight: float
+    shape: ReductionShape, commutes: bool, target: Device, weight: _Weight
 ) -> Mapping[int, Part] | None:
     """Split so that there are enough blocks, if there are too few; ``weight`` is how long an element takes."""
-    if _read_alone(shape, target) * weight <= elements_of_a_launch(target):
+    if _done_alone(shape, target, weight) <= elements_of_a_launch(target):
         return None
     columns, blocks = _columns(shape), _blocks(shape)
     folded = 1
@@ -198,7 +214,7 @@ def _for_all_multiprocessors(
         folded = 1 << (FOLDED // columns - 1).bit_length()
         blocks = shape.results // columns * -(-columns * folded // LINE)
     wanted = -(-blocks_that_fill(target) // blocks)
-    count = min(wanted, int(shape.elements * weight) // (blocks * SMALLEST_PART))
+    count = min(wanted, int(shape.elements * weight.larger) // (blocks * SMALLEST_PART))
     return cut(shape, count, folded) if count * folded > 1 else None
 
 
@@ -213,10 +229,12 @@ def _blocks(shape: ReductionShape) -> int:
     return shape.results // columns * -(-columns // LINE)
 
 
-def _read_alone(shape: ReductionShape, target: Device) -> float:
-    """Return how many elements a block of one kernel reads that more blocks would read for it; at most 0 for none."""
+def _done_alone(shape: ReductionShape, target: Device, weight: _Weight) -> float:
+    """Return what a block of one kernel does that more blocks would do for it, in elements read; at most 0 for none."""
+    share = _blocks(shape) / target.sm_count
     # As many blocks as half of the multiprocessors read all that memory gives.
-    return shape.per_result * min(_columns(shape), LINE) * (1 - 2 * _blocks(shape) / target.sm_count)
+    alone = max(weight.read * (1 - 2 * share), weight.computed * (1 - share))
+    return shape.per_result * min(_columns(shape), LINE) * alone
 
 
 def cut(shape: ReductionShape, count: int, folded: int) -> Mapping[int, Part]:
@@ -311,10 +329,13 @@ def _reduce_parts(
     split: list[int] = []
     kept: list[int] = []
     dimensions: list[int] = []
+    # Sums of whole dimensions are those of others, with which they can be one kernel.
+    are_whole = all(1 in (part.middle, part.kept) for part in parts.values())
     for i, size in enumerate(shape_of(operands[0])):
         part = parts.get(i)
         kept.append(size if part is None else part.kept)
-        if part is None:
+        if part is None or are_whole:
+            dimensions += [i] if part is not None and part.middle > 1 else []
             split.append(size)
             continue
         split += [part.outer, part.middle, part.inner]

@@ -192,3 +192,24 @@ func.func @written_out(%x: f32) -> f32 {
       xgpu.many_rests, xgpu.unroll = "early"} : (index, f32) -> f32
   return %r : f32
 }
+
+// -----
+
+// Points of a window are written out: the first row of it may lie outside, the first element of each row is checked.
+
+// CHECK-LABEL: func.func @window
+// CHECK:         map = #xgpu.map<(d0, d1)[s0, s1] -> (d0 * 2 - 1, d1 * 2 + s1 - 1), d0 in [1, 7], d1 in [0, 7], s0 in [0, 0], s1 in [0, 2], d1 * 2 + s1 in [1, 16]>, xgpu.unroll = "full"}
+// CHECK:         map = #xgpu.map<(d0, d1)[s0, s1] -> (d0 * 2 + s0 - 1, d1 * 2 + s1 - 1), d0 in [0, 7], d1 in [0, 7], s0 in [1, 2], s1 in [0, 2], d1 * 2 + s1 in [1, 16]>, xgpu.unroll = "full"}
+// CHECK-NOT:     xgpu.loop
+// NONE-LABEL:  func.func @window
+func.func @window(%x: f32) -> f32 {
+  %tid = gpu.thread_id x upper_bound 8
+  %bid = gpu.block_id x upper_bound 8
+  %r = "xgpu.loop"(%bid, %tid, %x) ({
+  ^bb0(%s0: index, %s1: index, %i: index, %j: index, %a: f32):
+    %n = arith.negf %a : f32
+    "xgpu.yield"(%n) : (f32) -> ()
+  }) {xgpu.unroll = "full", map = #xgpu.map<(d0, d1)[s0, s1] -> (d0 * 2 + s0 - 1, d1 * 2 + s1 - 1), d0 in [0, 7], d1 in [0, 7], s0 in [0, 2], s1 in [0, 2],
+      d0 * 2 + s0 - 1 in [0, 15], d1 * 2 + s1 - 1 in [0, 15]>} : (index, index, f32) -> f32
+  return %r : f32
+}

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -73,3 +74,49 @@ def test_what_is_padded_by_reflection_is_stored() -> None:
     program = xgpu.compile(_similarity("reflect"), "f32[8,192,640,3]", "f32[8,192,640,3]", target="sm_90a")
     assert len(program.kernels) == 2
     assert program.kernels[1].ptx.count("call.uni") == 0
+
+
+def _gradient_of_averages(size: int, stride: int, before: int, after: int, rank: int) -> Any:
+    """What a pool by averages gives back to what it was computed from, for windows that do not fit everywhere, too."""
+
+    def averages(x: Any) -> Any:
+        padding = ((0, 0), *[(before, after)] * rank)
+        windows = (1, *[size] * rank), (1, *[stride] * rank)
+        return lax.reduce_window(x, np.array(0, x.dtype), lax.add, *windows, padding) / size**rank
+
+    return lambda x, change: jax.vjp(averages, x)[1](change)[0]
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 4])
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_gradients_of_averages(size: int, stride: int, rank: int) -> None:
+    """Windows that overlap, lie side by side or leave elements out, and reach beyond either end."""
+    for before, after, dtype in ((0, 0, "f32"), (1, 2, "f32"), (size - 1, 0, "bf16")):
+        count = (11 + before + after - size) // stride + 1
+        shapes = (",".join(map(str, (3, *[length] * rank))) for length in (11, count))
+        program = xgpu.compile(
+            _gradient_of_averages(size, stride, before, after, rank), *(f"{dtype}[{shape}]" for shape in shapes)
+        )
+        _check(program)
+        assert stride == 1 or not re.search(r"interior = \[[0, ]*[1-9]", program.ir("prepared"))
+
+
+def test_windows_over_gaps_read_only_elements() -> None:
+    """A window of 11 x 11 at a stride of 11 is one element, which took two kernels and sums of four of eleven rows."""
+    program = xgpu.compile(_gradient_of_averages(11, 11, 0, 0, 2), "f32[64,128,128]", "f32[64,11,11]", target="sm_90a")
+    assert len(program.kernels) == 1
+    assert len(re.findall(r"ld\.global", program.kernels[0].ptx)) <= 4
+
+
+@pytest.mark.parametrize("dilation", [1, 3])
+def test_padded_windows_are_written_out(dilation: int) -> None:
+    """Few lanes need a check, but each warp has one: it would run through the loop that keeps the check as well."""
+
+    def pool(x: Any) -> Any:
+        padding = ((0, 0), *[(1, 1)] * 3)
+        return lax.reduce_window(x, -np.inf, lax.max, (1, 3, 3, 3), (1, 2, 2, 2), padding, None, (1, *[dilation] * 3))
+
+    program = xgpu.compile(pool, "f32[32,64,64,128]", target="sm_90a")
+    assert "nounroll" not in program.kernels[0].ptx
+    _check(xgpu.compile(pool, "f32[3,8,9,10]"))

@@ -25,7 +25,7 @@ def delay_updates(
     ``state`` maps each result to the argument in whose memory XLA keeps it: what reads that runs before it is made.
     Others do not wait, as what they store is in the cache, and takes memory for as long as it is to be stored.
     """
-    intervals = _Waiting(grouping, state).intervals()
+    intervals = Waiting(grouping, state).intervals()
     return _at_levels(grouping, dict(_delayed([each for each in intervals if is_short(each[0])])))
 
 
@@ -36,7 +36,7 @@ def delay_lone_loops(grouping: Grouping, is_part: Callable[[Group], bool]) -> Gr
     whether it is a small kernel, which may be one with others of its level. What is delayed has memory of its own, as
     the state is still read: the host exchanges pointers, where XLA would copy.
     """
-    waiting = _Waiting(grouping, {})
+    waiting = Waiting(grouping, {})
     parts = [group for group in grouping.groups if is_part(group)]
     counts = Counter(group.level for group in parts)
     levels: dict[Group, int] = {}
@@ -104,7 +104,7 @@ def _delayed(intervals: Sequence[tuple[Group, int]]) -> Iterator[tuple[Group, in
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class Waiting:
     """What in a loop's body can wait, and until when: ``state`` is that of `delay_updates`."""
 
     grouping: Grouping

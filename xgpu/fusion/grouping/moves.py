@@ -24,16 +24,21 @@ class Moves:
         self._roots, self._stored = roots, stored
         self.transposes: dict[tuple[Transpose, Shape], list[ir.Operation]] = {}
         self.concatenations: dict[Concatenation, list[ir.Operation]] = {}
-        narrowest = min(map(_bits, roots))
         for op in at_root_indices(roots, stored):
             if op.name == "stablehlo.concatenate":
                 self.concatenations.setdefault(concatenation_of(op), []).append(op)
-            if op.name == "stablehlo.transpose":
-                transpose = transpose_of(op)
-                if transpose is not None and needs_tile(transpose, _bits(op.results[0]), narrowest):
-                    self.transposes.setdefault((transpose, shape_of(op.operands[0])), []).append(op)
-        if not self.transposes and not self.concatenations:
+            self._add_transpose(op)
+        if not self.forms:
             self.concatenations = _joined_elsewhere(roots, stored)
+        if not self.forms:
+            for op in at_root_indices(roots, stored, behind_bitcasts=True):
+                self._add_transpose(op)
+
+    def _add_transpose(self, op: ir.Operation) -> None:
+        """Add an operation if it is a transpose at which a loop would not coalesce."""
+        transpose = transpose_of(op) if op.name == "stablehlo.transpose" else None
+        if transpose is not None and needs_tile(transpose, _bits(op.results[0]), min(map(_bits, self._roots))):
+            self.transposes.setdefault((transpose, shape_of(op.operands[0])), []).append(op)
 
     @property
     def forms(self) -> int:

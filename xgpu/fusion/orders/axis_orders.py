@@ -13,6 +13,7 @@ from xgpu import ir
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.analysis.transposes import canonical
+from xgpu.fusion.orders.product_sides import takes_any_side
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import integer, integers, shape_of
@@ -173,8 +174,10 @@ def _read_cost(value: ir.Value, order: Order) -> float:
 def _given_cost(value: ir.Value, users: Sequence[ir.Operation], order: Order) -> float:
     """Return what it costs that operations read ``value``, which is in another order, in that of the program.
 
-    They share what is transposed for them. Reductions take any order, and their results are in another then.
+    They share what is transposed for them. Reductions take any order, and their results are in another then; products
+    read rows and columns alike.
     """
+    users = [user for user in users if not takes_any_side(user, value, order)]
     reductions = [user for user in users if user.name == REDUCE and is_commutative(user)]
     results = [user.results[0] for user in reductions]
     total = sum(
@@ -210,10 +213,20 @@ class _Group:
         """Return what is transposed around the group, but for its edges, in bytes."""
         order, given = self.order, given_order(len(self.order))
         if order == given:
-            return 0
-        total = sum(self.read_cost(value, order) for value in self.reads)
+            return self._reduced_cost()
+        total = self._reduced_cost() + sum(self.read_cost(value, order) for value in self.reads)
         total += sum(_given_cost(value, users, order) for value, users in self.uses.items())
         return total + sum(max(_parted_bytes(op, order) - _parted_bytes(op, given), 0) for op in self.parting)
+
+    def _reduced_cost(self) -> float:
+        """Return what it costs, in bytes, that reductions read values that are transposed before: each kernel does it.
+
+        Otherwise only what reads them in the program's order does.
+        """
+        if not any(isinstance(edge, _Transpose) and edge.target is self and edge.cost() > 0 for edge in self.edges):
+            return 0
+        reduced = [value for value, users in self.uses.items() for user in users if user.name == REDUCE]
+        return _LEAST_SHARE * sum(map(_bytes, reduced))
 
     def read_cost(self, value: ir.Value, order: Order) -> float:
         """Return what it costs that the group reads a value from outside all groups in an order."""

@@ -12,7 +12,7 @@
 // NVVM-NEXT:     %[[B:.*]] = arith.truncf %[[Q]] : f32 to bf16
 // NVVM-NEXT:     return %[[B]]
 // SM80:          %[[SUM:.*]] = arith.addf %{{.*}}, %{{.*}} : f32
-// SM80-NEXT:     arith.truncf %[[SUM]] : f32 to bf16
+// SM80:          llvm.call_intrinsic "llvm.nvvm.ff2bf16x2.rn"(%[[SUM]], %{{.*}})
 // SM80:          arith.divf {{.*}} {xgpu.grade = 16 : i32} : f32
 // HOST-NOT:      arith.extf
 // HOST-NOT:      arith.truncf

@@ -112,3 +112,32 @@ func.func @main(%x: tensor<8x8xf32>, %y: tensor<4x4xf32>) -> tensor<8x8xf32> {
   }
   return %0#1 : tensor<8x8xf32>
 }
+
+// -----
+
+// An array of a number that is computed of constants, as a bound of another type is, which was merged with one around.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         do {
+// CHECK:           %[[A:.*]] = stablehlo.constant dense<3> : tensor<i32>
+// CHECK-NEXT:      %[[B:.*]] = stablehlo.convert %[[A]] : (tensor<i32>) -> tensor<f32>
+// CHECK-NEXT:      %[[C:.*]] = stablehlo.broadcast_in_dim %[[B]], dims = [] : (tensor<f32>) -> tensor<64xf32>
+// CHECK:           stablehlo.maximum %{{.*}}, %[[C]]
+func.func @main(%x: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.convert %three : (tensor<i32>) -> tensor<f32>
+  %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<64xf32>
+  %2 = stablehlo.maximum %x, %1 : tensor<64xf32>
+  %3:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<64xf32>
+  cond {
+    %4 = stablehlo.compare LT, %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %4 : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %4 = stablehlo.add %i, %one : tensor<i32>
+    %5 = stablehlo.maximum %y, %1 : tensor<64xf32>
+    stablehlo.return %4, %5 : tensor<i32>, tensor<64xf32>
+  }
+  return %2, %3#1 : tensor<64xf32>, tensor<64xf32>
+}

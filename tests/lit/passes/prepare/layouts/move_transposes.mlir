@@ -243,3 +243,59 @@ func.func @main(%x: tensor<16x8x6xf32>) -> tensor<16x48xf32> {
   %4 = stablehlo.reshape %3 : (tensor<16x6x8xf32>) -> tensor<16x48xf32>
   return %4 : tensor<16x48xf32>
 }
+
+// -----
+
+// A product reads what is dequantised by groups in the order in which it lies: its rows are summed instead of its columns.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<4x8xbf16>, %arg1: tensor<6x8xi8>, %arg2: tensor<2x6xbf16>)
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.convert %arg1 : (tensor<6x8xi8>) -> tensor<6x8xbf16>
+// CHECK-NEXT:    %[[R:.*]] = stablehlo.reshape %[[C]] : (tensor<6x8xbf16>) -> tensor<6x2x4xbf16>
+// CHECK-NEXT:    %[[T:.*]] = stablehlo.transpose %arg2, dims = [1, 0] : (tensor<2x6xbf16>) -> tensor<6x2xbf16>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.broadcast_in_dim %[[T]], dims = [0, 1] : (tensor<6x2xbf16>) -> tensor<6x2x4xbf16>
+// CHECK-NEXT:    %[[M:.*]] = stablehlo.multiply %[[R]], %[[B]] : tensor<6x2x4xbf16>
+// CHECK-NEXT:    %[[W:.*]] = stablehlo.reshape %[[M]] : (tensor<6x2x4xbf16>) -> tensor<6x8xbf16>
+// CHECK-NEXT:    %[[P:.*]] = stablehlo.dot_general %arg0, %[[W]], contracting_dims = [1] x [1], precision = [DEFAULT, HIGHEST] : (tensor<4x8xbf16>, tensor<6x8xbf16>) -> tensor<4x6xf32>
+// CHECK-NEXT:    return %[[P]]
+func.func @main(%x: tensor<4x8xbf16>, %q: tensor<6x8xi8>, %s: tensor<2x6xbf16>) -> tensor<4x6xf32> {
+  %0 = stablehlo.transpose %q, dims = [1, 0] : (tensor<6x8xi8>) -> tensor<8x6xi8>
+  %1 = stablehlo.convert %0 : (tensor<8x6xi8>) -> tensor<8x6xbf16>
+  %2 = stablehlo.reshape %1 : (tensor<8x6xbf16>) -> tensor<2x4x6xbf16>
+  %3 = stablehlo.broadcast_in_dim %s, dims = [0, 2] : (tensor<2x6xbf16>) -> tensor<2x4x6xbf16>
+  %4 = stablehlo.multiply %2, %3 : tensor<2x4x6xbf16>
+  %5 = stablehlo.reshape %4 : (tensor<2x4x6xbf16>) -> tensor<8x6xbf16>
+  %6 = stablehlo.dot_general %x, %5, contracting_dims = [1] x [0], precision = [DEFAULT, HIGHEST] : (tensor<4x8xbf16>, tensor<8x6xbf16>) -> tensor<4x6xf32>
+  return %6 : tensor<4x6xf32>
+}
+
+// -----
+
+// Both operands may be the same array, and batches of matrices stay batches.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<3x8x6xf32>)
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.exponential %arg0 : tensor<3x8x6xf32>
+// CHECK-NEXT:    %[[P:.*]] = stablehlo.dot_general %[[E]], %[[E]], batching_dims = [0] x [0], contracting_dims = [1] x [1] : (tensor<3x8x6xf32>, tensor<3x8x6xf32>) -> tensor<3x6x6xf32>
+// CHECK-NEXT:    return %[[P]]
+func.func @main(%x: tensor<3x8x6xf32>) -> tensor<3x6x6xf32> {
+  %0 = stablehlo.transpose %x, dims = [0, 2, 1] : (tensor<3x8x6xf32>) -> tensor<3x6x8xf32>
+  %1 = stablehlo.exponential %0 : tensor<3x6x8xf32>
+  %2 = stablehlo.dot_general %1, %1, batching_dims = [0] x [0], contracting_dims = [2] x [2] : (tensor<3x6x8xf32>, tensor<3x6x8xf32>) -> tensor<3x6x6xf32>
+  return %2 : tensor<3x6x6xf32>
+}
+
+// -----
+
+// A batch that is not first, and elements of 8 bits, are transposed as before.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8x3x6xf32>, %arg1: tensor<6x8xi8>)
+// CHECK:         stablehlo.dot_general %{{.*}}, %{{.*}}, batching_dims = [0] x [0], contracting_dims = [1] x [1] :
+// CHECK:         stablehlo.dot_general %{{.*}}, %{{.*}}, contracting_dims = [0] x [0] :
+func.func @main(%x: tensor<8x3x6xf32>, %y: tensor<6x8xi8>) -> (tensor<3x6x6xf32>, tensor<6x6xi32>) {
+  %0 = stablehlo.transpose %x, dims = [1, 0, 2] : (tensor<8x3x6xf32>) -> tensor<3x8x6xf32>
+  %1 = stablehlo.exponential %0 : tensor<3x8x6xf32>
+  %2 = stablehlo.dot_general %1, %1, batching_dims = [0] x [0], contracting_dims = [1] x [1] : (tensor<3x8x6xf32>, tensor<3x8x6xf32>) -> tensor<3x6x6xf32>
+  %3 = stablehlo.transpose %y, dims = [1, 0] : (tensor<6x8xi8>) -> tensor<8x6xi8>
+  %4 = stablehlo.negate %3 : tensor<8x6xi8>
+  %5 = stablehlo.dot_general %4, %4, contracting_dims = [0] x [0] : (tensor<8x6xi8>, tensor<8x6xi8>) -> tensor<6x6xi32>
+  return %2, %5 : tensor<3x6x6xf32>, tensor<6x6xi32>
+}

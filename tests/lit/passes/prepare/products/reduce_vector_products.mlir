@@ -78,3 +78,18 @@ func.func @main(%w: tensor<8192x10x128xf32>, %v: tensor<8192x128xf32>) -> tensor
   %0 = stablehlo.dot_general %w, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<8192x10x128xf32>, tensor<8192x128xf32>) -> tensor<8192x10xf32>
   return %0 : tensor<8192x10xf32>
 }
+
+// -----
+
+// A product that sums nothing is a multiplication, however small it is: what follows is computed with it.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<3x4xf32>, %arg1: tensor<3x5xf32>)
+// CHECK-NOT:     dot_general
+// CHECK:         %[[A:.*]] = stablehlo.broadcast_in_dim %arg0, dims = [0, 1] : (tensor<3x4xf32>) -> tensor<3x4x5xf32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.broadcast_in_dim %arg1, dims = [0, 2] : (tensor<3x5xf32>) -> tensor<3x4x5xf32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.multiply %[[A]], %[[B]] : tensor<3x4x5xf32>
+// CHECK-NEXT:    return %[[C]]
+func.func @main(%x: tensor<3x4xf32>, %y: tensor<3x5xf32>) -> tensor<3x4x5xf32> {
+  %0 = stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [] x [] : (tensor<3x4xf32>, tensor<3x5xf32>) -> tensor<3x4x5xf32>
+  return %0 : tensor<3x4x5xf32>
+}
