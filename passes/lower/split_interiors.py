@@ -1,6 +1,6 @@
 """The pass `split-interiors`."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,11 +21,13 @@ from xgpu.structure import body_of, count_ops, defining_op, is_argument, owning_
 from xgpu.target_machine import WARP_SIZE
 
 _IF, _FOR, _LOAD = "scf.if", "scf.for", "tensor.extract"
+_FAMILIES = ("loop", "reduce_row", "reduce_column")
+"""The kernels whose threads compute elements from neighbours each for itself, which are stencils in most programs."""
 _LEAST_SHARE = 0.5
 """Share of the elements for which a condition comes out as in the interior, and of the warps that are inside as a
 whole: others run both versions, and what the first one saves for all has to be more than that."""
 _MOST_STEPS = 16
-"""Steps of a loop for each of which a condition is looked at."""
+"""Steps of a loop for each of which a condition is looked at, where it does not change evenly."""
 _MOST_BLOCKS = 64
 """Blocks whose warps are looked at."""
 
@@ -37,8 +39,9 @@ class SplitInteriors(Pass):
     What a stencil reads beyond the border of an array is something else, so that each of its loads is in a conditional.
     Of most threads all conditions come out the same. They are asked once, all together, and loads follow one another
     without branches: those of neighbours become accesses to vectors, and what several elements read is read once.
-    Only in kernels of the family ``loop``, and if most warps are inside as a whole. Conditions may be those of threads,
-    blocks and loops with few steps. Needs: conditions simplified (simplify-indexing); run it before unswitch-loops.
+    Only in kernels of a few families, and if most warps are inside as a whole; where threads of a kernel wait for each
+    other, loops in which they do not have two versions. Conditions may be those of threads, blocks and loops. Needs:
+    conditions simplified (simplify-indexing); run it before unswitch-loops.
 
     ```mlir
     %r = scf.for %s = %c0 to %c4 step %c1 iter_args(%t = %init) -> (tensor<4096xf32>) {
@@ -64,32 +67,52 @@ class SplitInteriors(Pass):
         """Split the kernels of ``module``."""
         for function in functions(module):
             op = function.operation
-            is_loop = EMITTER in op.attributes and ir.StringAttr(op.attributes[EMITTER]).value == "loop"
-            if is_loop and not waits_for_threads(op) and count_ops(op, self.max_ops) < self.max_ops:
-                _split(body_of(op))
+            family = ir.StringAttr(op.attributes[EMITTER]).value if EMITTER in op.attributes else ""
+            if family not in _FAMILIES or count_ops(op, self.max_ops) >= self.max_ops:
+                continue
+            if not waits_for_threads(op):
+                _split(_after_indices(body_of(op)))
+                continue
+            for loop in walk(op, _FOR):
+                if not waits_for_threads(loop) and not _is_in_loop(loop):
+                    _split([loop])
 
 
-def _split(body: ir.Block) -> None:
-    """Put what follows the first conditional or loop of ``body`` into two versions, if that pays."""
+def _after_indices(body: ir.Block) -> list[ir.Operation]:
+    """Return the operations of a kernel from the first conditional or loop on, but for the return."""
     operations = [view.operation for view in body.operations]
-    first = next((number for number, op in enumerate(operations) if op.name in (_IF, _FOR)), None)
-    if first is None:
-        return
+    first = next((number for number, op in enumerate(operations) if op.name in (_IF, _FOR)), len(operations))
+    return operations[first:-1]
+
+
+def _is_in_loop(loop: ir.Operation) -> bool:
+    """Whether a loop is the body, or a part of it, of another one that no thread waits in."""
+    around = loop.parent
+    while around is not None and around.operation.name in (_IF, _FOR):
+        if around.operation.name == _FOR and not waits_for_threads(around.operation):
+            return True
+        around = around.operation.parent
+    return False
+
+
+def _split(operations: Sequence[ir.Operation]) -> None:
+    """Put operations that follow one another into two versions, if that pays."""
     interior = _Interior()
-    interior.collect(operations[first:-1])
+    interior.collect(operations)
     if not any(_loads_a_number(op) for op, _ in interior.outcomes) or (asked := interior.condition()) is None:
         return
-    moved, end = operations[first:-1], operations[-1]
-    made = {result for op in moved for result in op.results}
-    results = [value for value in dict.fromkeys(end.operands) if value in made]
-    with ir.InsertionPoint(moved[0]), moved[0].location:
+    moved = set(operations)
+    made = [value for op in operations for value in op.results]
+    outer = {value: [use for use in value.uses if not _is_within(use.owner.operation, moved)] for value in made}
+    results = [value for value in made if outer[value]]
+    with ir.InsertionPoint(operations[0]), operations[0].location:
         conditional, inside, outside = create_if(
             InDomainOp.build(asked, interior.operands), [value.type for value in results]
         )
-    for number, value in enumerate(end.operands):
-        if value in made:
-            end.operands[number] = conditional.results[results.index(value)]
-    for op in moved:
+    for value, new in zip(results, list(conditional.results), strict=True):
+        for use in outer[value]:
+            use.owner.operation.operands[use.operand_number] = new
+    for op in operations:
         inside.append(op)
     with ir.InsertionPoint(inside), conditional.location:
         create_yield(results)
@@ -98,6 +121,14 @@ def _split(body: ir.Block) -> None:
         outside.append(view.operation)
     for op, outcome in reversed(interior.outcomes):
         resolve_conditional(op, outcome)
+
+
+def _is_within(op: ir.Operation, operations: Container[ir.Operation]) -> bool:
+    """Whether an operation is one of ``operations``, or in a region of one."""
+    around: ir.Operation | None = op
+    while around is not None and around not in operations:
+        around = None if around.parent is None else around.parent.operation
+    return around is not None
 
 
 class _Interior:
@@ -140,7 +171,11 @@ class _Interior:
         if asked is None or asked.name != InDomainOp.OPERATION_NAME:
             return None
         map_, operands = map_of(asked.attributes["map"]), list(asked.operands)
-        if not all(_is_place(each) or _steps_of(each) for each in operands):
+        steps = {number: found for number, each in enumerate(operands) if (found := _steps_of(each))}
+        if not all(number in steps or _is_place(each) for number, each in enumerate(operands)):
+            return None
+        long = [number for number, each in steps.items() if len(each) > _MOST_STEPS]
+        if any(_is_uneven(expr, number) for expr, _ in map_.constraints for number in long):
             return None
         pairs = zip(operands, map_.dims, strict=True)
         dims = [self._ranges.index_range(each) if _is_place(each) else own for each, own in pairs]
@@ -198,13 +233,18 @@ def _is_place(value: ir.Value) -> bool:
 
 
 def _steps_of(value: ir.Value) -> range | None:
-    """Return the values of the variable of a loop with few steps; None if ``value`` is none."""
+    """Return the values of the variable of a loop between constants; None if ``value`` is none."""
     if not is_argument(value) or ir.BlockArgument(value).arg_number or owning_op(value).name != _FOR:
         return None
     lower, upper, step = (constant_of(each) for each in list(owning_op(value).operands)[:3])
-    if lower is None or upper is None or step is None or not 0 < (upper - lower + step - 1) // step <= _MOST_STEPS:
+    if lower is None or upper is None or step is None or step < 1 or upper <= lower:
         return None
     return range(lower, upper, step)
+
+
+def _is_uneven(expr: AffineExpr, number: int) -> bool:
+    """Whether an expression depends on a dimension otherwise than by a multiple of it."""
+    return number in (expr - dim(number) * dict(expr.terms).get(Dim(number), 0)).variables()[0]
 
 
 def _in_all_steps(constraint: Constraint, number: int, steps: range) -> list[Constraint]:
@@ -212,12 +252,11 @@ def _in_all_steps(constraint: Constraint, number: int, steps: range) -> list[Con
     expr, interval = constraint
     if number not in expr.variables()[0]:
         return [constraint]
-    factor = dict(expr.terms).get(Dim(number), 0)
-    rest = expr - dim(number) * factor
-    if number not in rest.variables()[0]:
-        ends = factor * steps[0], factor * steps[-1]
-        return [(rest, Interval(interval.lower - min(ends), interval.upper - max(ends)))]
-    return [(_at(expr, number, step), interval) for step in steps]
+    if _is_uneven(expr, number):
+        return [(_at(expr, number, step), interval) for step in steps]
+    factor = dict(expr.terms)[Dim(number)]
+    ends = factor * steps[0], factor * steps[-1]
+    return [(expr - dim(number) * factor, Interval(interval.lower - min(ends), interval.upper - max(ends)))]
 
 
 def _at(expr: AffineExpr, number: int, value: int) -> AffineExpr:

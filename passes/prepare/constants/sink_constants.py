@@ -24,9 +24,9 @@ class SinkConstants(OperationRewrite):
 
     A loop that adds one to an array of a million numbers would otherwise read a million ones from memory in each
     iteration, and XLA would fill that array again in each. A few numbers that are computed of constants, as those that
-    say where a slice is updated, are copied with what computes them. What a loop is given as a part of its state, and
-    hands on unchanged, is such a constant too. Conditions of loops get copies as well: a captured value is an operand
-    of XLA's. Needs: nothing.
+    say where a slice is updated, are copied with what computes them, and so is what they are spread over. What a loop
+    is given as a part of its state, and hands on unchanged, is such a constant too. Conditions of loops get copies as
+    well: a captured value is an operand of XLA's. Needs: nothing.
 
     ```mlir
     %ones = stablehlo.broadcast_in_dim %one, dims = [] : (tensor<f32>) -> tensor<8xf32>
@@ -91,8 +91,8 @@ def _copy_into(block: ir.Block) -> None:
 
 
 def _is_constant(value: ir.Value) -> bool:
-    """Whether ``value`` is made of constants without reading memory, or is a few numbers computed of constants."""
-    return is_result_of(behind(value, *_SPREAD), *_MADE_ANYWHERE) or _few_numbers(value) is not None
+    """Whether ``value`` is made of constants without reading memory, or of a few numbers computed of constants."""
+    return is_result_of(behind(value, *_SPREAD), *_MADE_ANYWHERE) or _few_numbers(behind(value, *_SPREAD)) is not None
 
 
 def _few_numbers(value: ir.Value) -> list[ir.Operation] | None:
@@ -118,14 +118,15 @@ def _few_numbers(value: ir.Value) -> list[ir.Operation] | None:
 def _copied(value: ir.Value) -> ir.Value:
     """Copy what makes a constant to the insertion point."""
     copies: dict[ir.Value, ir.Value] = {}
-    for op in in_order(_few_numbers(value) or _spread(value)):
+    for op in in_order(_makers(value)):
         copy_operation(op, copies)
     return copies[value]
 
 
-def _spread(value: ir.Value) -> list[ir.Operation]:
-    """Return the operations that spread one constant or numbers."""
-    chain = [producer(value)]
-    while chain[-1].name in _SPREAD:
-        chain.append(producer(chain[-1].operands[0]))
-    return chain
+def _makers(value: ir.Value) -> list[ir.Operation]:
+    """Return the operations that spread one constant or numbers, or a few numbers that others compute."""
+    chain, base = list[ir.Operation](), value
+    while (op := producer(base)).name in _SPREAD:
+        chain.append(op)
+        base = op.operands[0]
+    return [*chain, *(_few_numbers(base) or [producer(base)])]
