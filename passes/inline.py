@@ -18,11 +18,11 @@ _CALL = PureCallOp.OPERATION_NAME
 
 @dataclass(frozen=True)
 class Inline(Pass):
-    """Replaces calls of subgraph functions by their bodies where the callee is small or called once.
+    """Replaces calls of subgraph functions by their bodies where the callee is small or called rarely.
 
     Functions are taken callees first, so a callee is judged with what was inlined into it. Equal `xgpu.pure_call`s
     and index operations merge if one of them is in the same block or one around; those without users, and private
-    functions without callers, go away. A callee with several callers that is not small stays a function, so code grows
+    functions without callers, go away. A callee with many callers that is not small stays a function, so code grows
     linearly.
     Needs: nothing. Functions that call each other in a cycle are an error.
 
@@ -46,6 +46,8 @@ class Inline(Pass):
     NAME: ClassVar[str] = "inline"
     max_ops: int = 24
     """Operations of a callee, its own callees inlined, up to which it is inlined into several callers."""
+    max_copies: int = 256
+    """Operations of all copies of a callee together up to which it is inlined though it is not small."""
     max_growth: int = 4096
     """Operations that copies of small callees may add to one caller."""
     max_depth: int = 32
@@ -172,7 +174,9 @@ class _Inliner:
                 continue
             callee.moves = callee.private and self._uses[name] == 1
             if not callee.moves:
-                if callee.size > min(self._options.max_ops, budget):
+                is_small = callee.size <= self._options.max_ops
+                is_rare = callee.size * self._uses[name] <= self._options.max_copies
+                if callee.size > budget or not (is_small or is_rare):
                     continue
                 budget -= callee.size
             caller.plan.append((call, callee))

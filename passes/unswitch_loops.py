@@ -7,10 +7,10 @@ from xgpu import ir
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import is_heard, remark
-from xgpu.passes.support.regions import move_body, unroll_of, waits_for_threads
+from xgpu.passes.support.regions import resolve_conditional, unroll_of, waits_for_threads
 from xgpu.passes.support.scf_ops import create_if, create_yield
 from xgpu.reasons import Reason
-from xgpu.structure import block_of, body_of, count_ops, replace_op, walk
+from xgpu.structure import block_of, body_of, count_ops, walk
 
 _HOISTED = frozenset((ApplyIndexingOp.OPERATION_NAME, InDomainOp.OPERATION_NAME, "tensor.extract"))
 _UNSAFE = ("arith.div", "arith.rem", "arith.ceildiv", "arith.floordiv")
@@ -140,12 +140,5 @@ def _split(loop: ir.Operation, condition: ir.Value) -> list[ir.Operation]:
     for outcome, version in zip((True, False), versions, strict=True):
         for nested in walk(version, "scf.if"):
             if nested.operands[0] == condition:
-                _resolve(nested, outcome)
+                resolve_conditional(nested, outcome)
     return versions
-
-
-def _resolve(conditional: ir.Operation, outcome: bool) -> None:
-    """Replace ``conditional`` by the branch for ``outcome``."""
-    blocks = conditional.regions[0 if outcome else 1].blocks
-    values = move_body(blocks[0], [], conditional) if len(blocks) else []
-    replace_op(conditional, values)

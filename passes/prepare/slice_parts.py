@@ -1,27 +1,30 @@
 """The pass `slice-parts`."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.constants.integers import known_integers
+from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place
 from xgpu.hlo.stablehlo_builder import reshape, tensor
 from xgpu.indexing.access import Shape, integer, integers, shape_of
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.structure import element_of, is_argument, producer, replace_op
 
-_CONCATENATE, _SLICE, _RESHAPE = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape"))
+_CONCATENATE, _SLICE, _RESHAPE, _PAD = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape", "pad"))
 
 
 @dataclass(frozen=True)
 class SliceParts(OperationRewrite):
-    """Replaces slices of concatenations, through reshapes and other slices, by slices of the parts.
+    """Replaces slices of what is put together, through reshapes and other slices, by slices of the parts.
 
     Programs put values together and take them apart again, as JAX does with the words of a random key. A kernel that
     reads one word would otherwise ask of every element which part it lies in, and a chain of keys, each derived from
     the words of the one before, would be computed twice as often with every step. A slice that lies in a single part is
-    a slice of that part. Needs: nothing.
+    a slice of that part. Parts are those of a concatenation, what a pad is put around, and, where the place of an
+    update is known, the update and the array around it. Needs: nothing.
 
     ```mlir
     %0 = stablehlo.concatenate %a, %b, dim = 0 : (tensor<2xf32>, tensor<6xf32>) -> tensor<8xf32>
@@ -73,8 +76,11 @@ def _part(box: _Box | None) -> _Box | None:
     found = None
     while box is not None and not is_argument(box.array):
         op = producer(box.array)
-        if op.name == _CONCATENATE:
-            found = box = _in_operand(op, box)
+        if op.name in _PARTS:
+            box = _PARTS[op.name](op, box)
+            # What is read of an array that is updated in place would have to be read before.
+            if box is not None and not (box.array == op.operands[0] and can_update_in_place(op)):
+                found = box
         elif op.name == _SLICE:
             box = _in_sliced(op, box)
         elif op.name == _RESHAPE:
@@ -94,6 +100,45 @@ def _in_operand(op: ir.Operation, box: _Box) -> _Box | None:
             return replace(box, array=operand, starts=(*box.starts[:axis], start - offset, *box.starts[axis + 1 :]))
         offset += size
     return None
+
+
+def _in_updated(op: ir.Operation, box: _Box) -> _Box | None:
+    """Return the box in the update or in the array, if the place of the update is known."""
+    array, update, *indices = op.operands
+    whole, part = shape_of(array), shape_of(update)
+    starts = list[int]()
+    for index, size, all_ in zip(indices, part, whole, strict=True):
+        known = known_integers(index)
+        if known is None:
+            return None
+        starts.append(min(max(known[0], 0), all_ - size))
+    return _where(box, starts, part, update, array)
+
+
+def _in_padded(op: ir.Operation, box: _Box) -> _Box | None:
+    """Return the box in what ``op`` pads, if it takes nothing of the padding."""
+    if any(integers(op, "interior_padding")):
+        return None
+    return _where(box, integers(op, "edge_padding_low"), shape_of(op.operands[0]), op.operands[0], None)
+
+
+def _where(
+    box: _Box, starts: Sequence[int], sizes: Sequence[int], inner: ir.Value, outer: ir.Value | None
+) -> _Box | None:
+    """Return the box in the array that lies in another one at ``starts``, or in that other one beside it."""
+    taken = list(zip(box.starts, box.limits, starts, sizes, strict=True))
+    if all(start <= first and limit <= start + size for first, limit, start, size in taken):
+        moved = tuple(first - start for first, start in zip(box.starts, starts, strict=True))
+        return replace(box, array=inner, starts=moved)
+    is_beside = any(limit <= start or start + size <= first for first, limit, start, size in taken)
+    return None if outer is None or not is_beside else replace(box, array=outer)
+
+
+_PARTS: Mapping[str, Callable[[ir.Operation, _Box], _Box | None]] = {
+    _CONCATENATE: _in_operand,
+    UPDATE_SLICE: _in_updated,
+    _PAD: _in_padded,
+}
 
 
 def _in_sliced(op: ir.Operation, box: _Box) -> _Box | None:

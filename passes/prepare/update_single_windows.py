@@ -6,22 +6,21 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.combiners import combined, combiners, has_own_types, is_binary
-from xgpu.analysis.in_place import LEAST_SHARE, SCATTER
-from xgpu.hlo.stablehlo_builder import hlo, reshape, shape_of, splat, tensor
+from xgpu.analysis.constants.integers import known_integers
+from xgpu.analysis.in_place import SCATTER, pays_in_place
+from xgpu.hlo.stablehlo_builder import hlo, reshape, splat, tensor
 from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.passes.framework.base import OperationRewrite
-from xgpu.structure import element_of, is_argument, producer, replace_op
-
-_JOINING = ("stablehlo.concatenate", "stablehlo.reshape", "stablehlo.broadcast_in_dim")
+from xgpu.structure import dtype_of, element_of, replace_op
 
 
 @dataclass(frozen=True)
 class UpdateSingleWindows(OperationRewrite):
-    """Rewrites scatters of a single window at a known place, most of the array, as updates of a slice.
+    """Rewrites scatters of a single window at a known place, in most sectors of the array, as updates of a slice.
 
-    ``x.at[1:-1].add(y)`` is such a scatter. Where the window is most of the array, updating it in place saves nothing,
-    and what reads the array or the result need not wait for a kernel of its own: kernels compute an update of a slice
-    element by element. Needs: nothing.
+    ``x.at[1:-1].add(y)`` is such a scatter, and ``x.at[:, 2].set(y)`` for an array of four columns. Where memory has to
+    move most of the array, updating it in place saves nothing, and what reads the array or the result need not wait for
+    a kernel of its own: kernels compute an update of a slice element by element. Needs: nothing.
 
     ```mlir
     %1 = stablehlo.constant dense<1> : tensor<1xi32>
@@ -49,12 +48,11 @@ def _as_updates(op: ir.Operation) -> list[ir.Value] | None:
     """Return what a scatter makes, computed by updates of slices; None if it stays as it is."""
     count, found = len(op.results), combiners(op)
     maps = scatter_maps(op)
-    whole, updates = math.prod(maps.operand_shape), math.prod(maps.update_shape)
-    if maps.windows != 1 or not 0 < whole < LEAST_SHARE * updates:
+    if maps.windows != 1 or not math.prod(maps.update_shape):
         return None
     if not all(each.alone and (is_binary(each.function) or each.function == "overwrite") for each in found):
         return None
-    known = _integers(op.operands[count])
+    known = known_integers(op.operands[count])
     if known is None:
         return None
     operands = list(op.operands)[:count]
@@ -64,7 +62,10 @@ def _as_updates(op: ir.Operation) -> list[ir.Value] | None:
     first, last = [0] * len(maps.update_shape), [size - 1 for size in maps.update_shape]
     places = [result.evaluate(first + known, []) for result in maps.operand.results]
     limits = [result.evaluate(last + known, []) + 1 for result in maps.operand.results]
-    sizes = [limit - place for place, limit in zip(places, limits, strict=True)]
+    sizes = tuple(limit - place for place, limit in zip(places, limits, strict=True))
+    bits = min(dtype_of(operand).storage_bits for operand in operands)
+    if pays_in_place(maps.operand_shape, sizes, bits) and any(each.function != "overwrite" for each in found):
+        return None
     results: list[ir.Value] = []
     for each, operand, update in zip(found, operands, list(op.operands)[count + 1 :], strict=True):
         new = reshape(update, sizes)
@@ -74,25 +75,3 @@ def _as_updates(op: ir.Operation) -> list[ir.Value] | None:
         starts = [splat(place, tensor([], element_of(op.operands[count]))) for place in places]
         results.append(hlo.dynamic_update_slice(operand, new, starts))
     return results
-
-
-def _integers(value: ir.Value) -> list[int] | None:
-    """Return the elements of an array of integers, a vector or a scalar, that is known; else None."""
-    if is_argument(value):
-        return None
-    op = producer(value)
-    if op.name == "stablehlo.constant":
-        elements = ir.DenseIntElementsAttr(op.attributes["value"])
-        return [int(elements[index]) for index in range(len(elements))]
-    if op.name not in _JOINING:
-        return None
-    parts = [_integers(operand) for operand in op.operands]
-    numbers = [number for part in parts for number in part or ()]
-    if None in parts:
-        return None
-    if op.name == "stablehlo.concatenate":
-        return numbers if len(shape_of(value)) == 1 else None
-    count = math.prod(shape_of(value))
-    if len(numbers) == 1:
-        return numbers * count
-    return numbers if len(numbers) == count else None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from xgpu import ir
 from xgpu.dialects.attributes import UNROLL
 from xgpu.dialects.traits import traits_of
-from xgpu.structure import find
+from xgpu.structure import find, replace_op
 
 
 def waits_for_threads(op: ir.Operation) -> bool:
@@ -36,3 +36,10 @@ def move_body(block: ir.Block, values: Sequence[ir.Value], anchor: ir.Operation)
     for op in operations:
         op.move_before(anchor)
     return list(terminator.operands)
+
+
+def resolve_conditional(conditional: ir.Operation, outcome: bool) -> None:
+    """Replace an `scf.if` by its branch for ``outcome``."""
+    blocks = conditional.regions[0 if outcome else 1].blocks
+    values = move_body(blocks[0], [], conditional) if len(blocks) else []
+    replace_op(conditional, values)

@@ -10,11 +10,13 @@ from collections.abc import Hashable
 from xgpu import ir
 from xgpu.analysis.combiners import combiners, has_own_types, promises
 from xgpu.analysis.heroes import is_packed
+from xgpu.costs.sectors import overfetch
 from xgpu.dialects.attributes import ORDERED
 from xgpu.dtypes import dtype_of_element
-from xgpu.indexing.access import shape_of
+from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.structure import dtype_of
+from xgpu.target_machine import WARP_SIZE
 
 SCATTER = "stablehlo.scatter"
 UPDATE_SLICE = "stablehlo.dynamic_update_slice"
@@ -24,8 +26,10 @@ _MOST_TILE_BYTES = 16384
 """Bytes of an operand that blocks have in shared memory, in all its places, at most."""
 _LEAST_IN_TILES, _LEAST_OF_PLACE = 1 << 15, 256
 """Elements of updates, in all and of each place, from which on blocks combine theirs first."""
-LEAST_SHARE = 2
-"""An update in place pays if the array is so many times larger than the updated slice."""
+_ACCESS_BITS = 128
+"""Bits of the widest access of a lane."""
+_LEAST_SHARE = 2
+"""An update in place pays if the array has so many times the sectors that the updated slice touches."""
 
 
 def can_update_in_place(op: ir.Operation) -> bool:
@@ -35,8 +39,24 @@ def can_update_in_place(op: ir.Operation) -> bool:
         return all(math.prod(shape_of(op.operands[i])) for i in (0, count + 1)) and has_own_types(op)
     if op.name == UPDATE_SLICE:
         whole, part = shape_of(op.operands[0]), shape_of(op.operands[1])
-        return 0 < math.prod(part) * LEAST_SHARE <= math.prod(whole)
+        return math.prod(part) > 0 and pays_in_place(whole, part, dtype_of(op.operands[0]).storage_bits)
     return False
+
+
+def pays_in_place(whole: Shape, part: Shape, bits: int) -> bool:
+    """Whether a slice of an array, of so many ``bits`` an element, touches few of the array's sectors.
+
+    A column of four touches all of them: to update it in place saves nothing. Of arrays that one access of a warp
+    holds, elements count.
+    """
+    touched = span = float(bits)
+    is_short = math.prod(whole) * bits <= WARP_SIZE * _ACCESS_BITS
+    for size, all_ in zip(reversed(part), reversed(whole), strict=True):
+        is_run = touched == span and size < all_ and not is_short
+        touched *= size * (overfetch(size * int(span)) if is_run else 1)
+        span *= all_
+        touched = min(touched, span)
+    return touched * _LEAST_SHARE <= span
 
 
 def scatter_key(op: ir.Operation) -> Hashable | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import is_bitcast
-from xgpu.analysis.in_place import SCATTER
+from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE
 from xgpu.analysis.transposes import moves_rows, transpose_of
 from xgpu.indexing.access import identity_map, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
@@ -94,9 +94,10 @@ def own_and_moved(walk: Walk, stored: Stored) -> tuple[set[ir.Value], set[ir.Val
 def _at_own_indices(op: ir.Operation) -> set[ir.Value]:
     """Return the operands of which an element of the result needs the same element alone.
 
-    What moves elements may leave them where they are, as broadcasts to the same shape do that `jax.vmap` makes.
+    What moves elements may leave them where they are, as broadcasts to the same shape do that `jax.vmap` makes. The
+    update of a slice leaves those around it.
     """
-    if access_kind(op) not in ("elementwise", "indexing"):
+    if access_kind(op) not in ("elementwise", "indexing") and op.name != UPDATE_SLICE:
         return set()
     shape = shape_of(op.results[0])
     same = identity_map(shape)

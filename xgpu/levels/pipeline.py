@@ -118,6 +118,8 @@ PREPARE: Pipeline = (
     ("flatten-concatenations", "before slices are taken of parts: there are fewer to look through"),
     ("slice-parts", "before scatters: the indices of one may be such slices of constants"),
     ("update-single-windows", "before other scatters: these are none any more"),
+    ("slice-single-windows", "before all that looks for the origin of a slice"),
+    ("slice-parts", "again, of updates at known places"),
     ("select-row-updates", "before other scatters: these are none any more"),
     ("drop-empty-scatters", "the rewrites of scatters take them to have updates"),
     ("order-scatters{{deterministic={deterministic}}}", "makes several scatters of one, each with operands of its own"),
@@ -134,6 +136,10 @@ PREPARE: Pipeline = (
     ("split-reductions{{target={target}}}", "after everything that makes reductions or changes their shape"),
     ("func.func(trivial-dce)", "a loop that becomes one kernel is looked at, and copied, as a whole"),
     ("mark-recurrences{{target={target}}}", "after all that rewrites: it looks at what bodies of loops have become"),
+    (
+        "merge-counters{{runs={control_flow}}}",
+        "after loops that are one kernel are marked; before bodies are repeated, with steps that XLA does not know",
+    ),
     (
         "double-buffer-loops{{runs={control_flow}}}",
         "after loops that are one kernel are marked; the last that changes what a body is, which it repeats",
@@ -202,6 +208,10 @@ OPTIMIZE: Pipeline = (
     ("loop-invariant-code-motion", "moves conditions out of loops, for unswitch-loops"),
     ("canonicalize", "removes branches whose condition became constant"),
     ("cse", "merges index computations"),
+    (
+        "split-interiors",
+        "after hoisting, once equal conditions are one value; before vectors, of which it leaves more",
+    ),
     ("unswitch-loops", "takes conditions computed before their loop, so after hoisting; inside, they prevent vectors"),
     ("loop-invariant-code-motion", "unswitching made more code invariant"),
     ("vectorize-accesses", "needs loops still rolled, free of conditions, and linear indices"),
@@ -212,6 +222,7 @@ OPTIMIZE: Pipeline = (
         "folds the constants; top-down would take quadratic time, as in all that follow",
     ),
     ("cse", "unrolled iterations share most of their index computations"),
+    ("share-vectors", "once loops are unrolled, and indices are simple"),
     ("merge-conditionals", "once loops are unrolled, and equal conditions are one value"),
     ("share-conditionals", "after merging, which leaves those that wait for what comes after the first"),
     ("cse", "merges what the conditionals that became one all read"),

@@ -24,9 +24,9 @@ class SinkConstants(OperationRewrite):
 
     A loop that adds one to an array of a million numbers would otherwise read a million ones from memory in each
     iteration, and XLA would fill that array again in each. A few numbers that are computed of constants, as those that
-    say where a slice is updated, are copied with what computes them. What a loop is given as a part of its state, and
-    hands on unchanged, is such a constant too. Conditions of loops get copies as well: a captured value is an operand
-    of XLA's. Needs: nothing.
+    say where a slice is updated, are copied with what computes them, and so is what they are spread over. What a loop
+    is given as a part of its state, and hands on unchanged, is such a constant too. Conditions of loops get copies as
+    well: a captured value is an operand of XLA's. Needs: nothing.
 
     ```mlir
     %ones = stablehlo.broadcast_in_dim %one, dims = [] : (tensor<f32>) -> tensor<8xf32>

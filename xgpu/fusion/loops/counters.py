@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -103,20 +103,40 @@ def unchanging(value: ir.Value, loop: ir.Operation) -> ir.Value:
 
 def trip_count(loop: ir.Operation, counters: Mapping[int, Counter]) -> int | None:
     """Return how often the body of ``loop`` runs, None if that is not known at compile time."""
+    compared = _compared(loop)
+    if compared is None or (bound := constant_integer(unchanging(compared.bound, loop))) is None:
+        return None
+    counter = counters.get(compared.number)
+    return None if counter is None else _trips(counter, compared.direction, bound)
+
+
+def compared_number(loop: ir.Operation) -> int | None:
+    """Return the number of the only value of the state that the condition of ``loop`` compares; None for others."""
+    compared = _compared(loop)
+    return None if compared is None else compared.number
+
+
+class _Compared(NamedTuple):
+    """The comparison of value ``number`` of a loop's state with a bound that the loop does not change."""
+
+    number: int
+    direction: str
+    bound: ir.Value
+
+
+def _compared(loop: ir.Operation) -> _Compared | None:
+    """Return the comparison that the condition of ``loop`` is, if it is one."""
     (block,) = loop.regions[0].blocks
-    end = terminator_of(block)
-    (condition,) = end.operands
+    (condition,) = terminator_of(block).operands
     if not is_result_of(condition, "stablehlo.compare"):
         return None
     direction = _direction(producer(condition))
     left, right = producer(condition).operands
-    if constant_integer(unchanging(left, loop)) is not None:
+    if _from_before(left, loop) is not None or is_constant(left):
         left, right, direction = right, left, _SWAPPED.get(direction, "")
-    bound = constant_integer(unchanging(right, loop))
-    if bound is None or not is_argument(left) or left.owner != block:
+    if not (is_constant(right) or _from_before(right, loop)) or not _is_state(left, block):
         return None
-    counter = counters.get(ir.BlockArgument(left).arg_number)
-    return None if counter is None else _trips(counter, direction, bound)
+    return _Compared(ir.BlockArgument(left).arg_number, direction, right)
 
 
 def trips_at_entry(loop: ir.Operation) -> tuple[ir.Value, ir.Value] | None:

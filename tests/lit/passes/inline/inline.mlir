@@ -1,5 +1,5 @@
 // RUN: xgpu-opt %s -p inline --split-input-file | FileCheck %s
-// RUN: xgpu-opt %s -p 'inline{max-ops=0}' --split-input-file | FileCheck %s --check-prefix=ONCE
+// RUN: xgpu-opt %s -p 'inline{max-ops=0 max-copies=0}' --split-input-file | FileCheck %s --check-prefix=ONCE
 // RUN: xgpu-opt %s -p 'inline{max-depth=1}' --split-input-file | FileCheck %s --check-prefix=FLAT
 
 // Small callees go into every caller, the others where they are called once; nobody is left to call them.
@@ -180,4 +180,55 @@ func.func private @blocks(%x: f32) -> f32 {
 }
 func.func private @called(%x: f32) -> f32 {
   return %x : f32
+}
+
+// -----
+
+// A callee that is not small is inlined as well if all copies of it together are not many operations.
+
+// CHECK-LABEL: func.func @rarely
+// CHECK-COUNT-30: math.exp
+// CHECK-COUNT-30: math.exp
+// CHECK-NOT:   func.func
+// ONCE-LABEL:  func.func @rarely
+// ONCE-COUNT-2:  xgpu.pure_call{{.*}}@middling
+func.func @rarely(%t: tensor<8xf32>, %i: index, %j: index) -> f32 attributes {xgpu.kernel} {
+  %x = "xgpu.pure_call"(%t, %i) {callee = @middling} : (tensor<8xf32>, index) -> f32
+  %y = "xgpu.pure_call"(%t, %j) {callee = @middling} : (tensor<8xf32>, index) -> f32
+  %sum = arith.addf %x, %y : f32
+  return %sum : f32
+}
+func.func private @middling(%t: tensor<8xf32>, %i: index {xgpu.range = array<i64: 0, 7>}) -> f32 {
+  %0 = tensor.extract %t[%i] : tensor<8xf32>
+  %1 = math.exp %0 : f32
+  %2 = math.exp %1 : f32
+  %3 = math.exp %2 : f32
+  %4 = math.exp %3 : f32
+  %5 = math.exp %4 : f32
+  %6 = math.exp %5 : f32
+  %7 = math.exp %6 : f32
+  %8 = math.exp %7 : f32
+  %9 = math.exp %8 : f32
+  %10 = math.exp %9 : f32
+  %11 = math.exp %10 : f32
+  %12 = math.exp %11 : f32
+  %13 = math.exp %12 : f32
+  %14 = math.exp %13 : f32
+  %15 = math.exp %14 : f32
+  %16 = math.exp %15 : f32
+  %17 = math.exp %16 : f32
+  %18 = math.exp %17 : f32
+  %19 = math.exp %18 : f32
+  %20 = math.exp %19 : f32
+  %21 = math.exp %20 : f32
+  %22 = math.exp %21 : f32
+  %23 = math.exp %22 : f32
+  %24 = math.exp %23 : f32
+  %25 = math.exp %24 : f32
+  %26 = math.exp %25 : f32
+  %27 = math.exp %26 : f32
+  %28 = math.exp %27 : f32
+  %29 = math.exp %28 : f32
+  %30 = math.exp %29 : f32
+  return %30 : f32
 }

@@ -46,10 +46,55 @@ def test_a_window_that_is_not_inside_as_a_whole_is_dropped(start):
     assert "scatter" not in compiled.ir("fusions")
 
 
-@pytest.mark.parametrize("function", [lambda x, u: x.at[:8].add(u), lambda x, u: (x * 2).at[:8].set(u)])
-def test_a_small_window_is_updated_in_place(function):
+@pytest.mark.parametrize(
+    ("function", "emitter"),
+    [
+        (lambda x, u: x.at[:8].add(u), "scatter"),
+        (lambda x, u: (x * 2).at[:8].add(u), "scatter"),
+        (lambda x, u: x.at[:8].set(u), "update_slice"),
+    ],
+)
+def test_a_small_window_is_updated_in_place(function, emitter):
     compiled = xgpu.compile(function, "f32[32]", "f32[8]")
-    assert [launch.kernel.emitter for launch in compiled.launches][-1] == "scatter"
+    assert [launch.kernel.emitter for launch in compiled.launches][-1] == emitter
+
+
+@pytest.mark.parametrize("columns", [2, 4, 7, 12])
+def test_updates_of_columns_are_part_of_other_kernels(columns):
+    """A column lies in most sectors of an array of few columns, which would be moved for each update in place."""
+
+    def function(x, u):
+        x = x.at[:, 1].set(u * x[:, 0])
+        x = x.at[:, columns - 1].add(x[:, 1])
+        return x.at[:, 0].set(2 * x[:, columns - 1])
+
+    compiled = xgpu.compile(function, f"f32[100,{columns}]", "f32[100]")
+    assert [launch.kernel.emitter for launch in compiled.launches] == ["loop"]
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
+
+
+def test_gradients_of_updates_of_columns_are_few_kernels():
+    def predict(x, u):
+        step = u - x[:, 0]
+        for column in range(1, 6):
+            following = step - x[:, column]
+            x, step = x.at[:, column].set(step), following
+        return jnp.sum(jnp.sin(x))
+
+    compiled = xgpu.compile(jax.grad(predict, (0, 1)), "f32[100,8]", "f32[100]")
+    assert not {launch.kernel.emitter for launch in compiled.launches} & {"scatter", "update_slice"}
+    assert len(compiled.launches) <= 3
+    inputs = compiled.random_inputs(1)
+    for ours, theirs in zip(compiled.run(*inputs), compiled.reference(*inputs), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_what_is_written_over_what_a_kernel_computes_is_part_of_it():
+    compiled = xgpu.compile(lambda x, u: (x * 2).at[:8].set(u), "f32[32]", "f32[8]")
+    assert [launch.kernel.emitter for launch in compiled.launches] == ["loop"]
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
 
 
 @pytest.mark.parametrize("steps", [4, 16])

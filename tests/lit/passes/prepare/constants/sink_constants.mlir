@@ -141,3 +141,34 @@ func.func @main(%x: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
   }
   return %2, %3#1 : tensor<64xf32>, tensor<64xf32>
 }
+
+// -----
+
+// So is an array of one number that is computed of constants.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<80xf32>, %arg1: tensor<i32>) -> tensor<80xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.constant dense<2> : tensor<i32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.convert %[[A]] : (tensor<i32>) -> tensor<f32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.broadcast_in_dim %[[B]], dims = [] : (tensor<f32>) -> tensor<80xf32>
+// CHECK-NEXT:    %[[D:.*]] = "stablehlo.case"(%arg1) ({
+// CHECK-NEXT:      %[[E:.*]] = stablehlo.constant dense<2> : tensor<i32>
+// CHECK-NEXT:      %[[F:.*]] = stablehlo.convert %[[E]] : (tensor<i32>) -> tensor<f32>
+// CHECK-NEXT:      %[[G:.*]] = stablehlo.broadcast_in_dim %[[F]], dims = [] : (tensor<f32>) -> tensor<80xf32>
+// CHECK-NEXT:      %[[H:.*]] = stablehlo.add %arg0, %[[G]] : tensor<80xf32>
+// CHECK-NEXT:      stablehlo.return %[[H]] : tensor<80xf32>
+// CHECK-NEXT:    }, {
+// CHECK-NEXT:      stablehlo.return %arg0 : tensor<80xf32>
+// CHECK-NEXT:    }) : (tensor<i32>) -> tensor<80xf32>
+// CHECK-NEXT:    return %[[D]] : tensor<80xf32>
+func.func @main(%x: tensor<80xf32>, %i: tensor<i32>) -> tensor<80xf32> {
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %number = stablehlo.convert %two : (tensor<i32>) -> tensor<f32>
+  %twos = stablehlo.broadcast_in_dim %number, dims = [] : (tensor<f32>) -> tensor<80xf32>
+  %0 = "stablehlo.case"(%i) ({
+    %1 = stablehlo.add %x, %twos : tensor<80xf32>
+    stablehlo.return %1 : tensor<80xf32>
+  }, {
+    stablehlo.return %x : tensor<80xf32>
+  }) : (tensor<i32>) -> tensor<80xf32>
+  return %0 : tensor<80xf32>
+}
