@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.dialects.scalar_functions import BesselI0eOp, BesselI1eOp, DigammaOp, 
 from xgpu.passes.framework.base import Pass, function_name, functions
 from xgpu.passes.math import bessel, exponential, gamma, logarithm, power, short, special, trigonometry
 from xgpu.passes.math.builder import Constants, MathBuilder
+from xgpu.records import dataclass
 from xgpu.structure import is_argument, producer, walk
 from xgpu.target_machine import DEFAULT_TARGET, TargetMachine, TargetName
 

@@ -1,7 +1,6 @@
 """The pass `lower-shuffles`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
@@ -13,6 +12,7 @@ from xgpu.passes.support.pieces import from_pieces, pieces_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.regions import move_body
 from xgpu.passes.support.scf_ops import create_integer
+from xgpu.records import dataclass
 from xgpu.structure import body_of, count_ops, is_used, replace_op, walk
 from xgpu.target_machine import WARP_SIZE
 

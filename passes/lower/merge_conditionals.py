@@ -1,12 +1,12 @@
 """The pass `merge-conditionals`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.traits import is_pure
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.scf_ops import create_if, create_yield
+from xgpu.records import dataclass
 from xgpu.structure import blocks_of, body_of, captured, defining_op, nested, replace_op, terminator_of
 
 _IF, _YIELD = "scf.if", "scf.yield"

@@ -1,6 +1,6 @@
 """The pass `share-conditionals`."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from xgpu import ir
@@ -8,6 +8,7 @@ from xgpu.dialects.traits import is_pure, traits_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.arith_builder import constant
 from xgpu.passes.support.scf_ops import create_if, create_yield
+from xgpu.records import dataclass
 from xgpu.structure import (
     attributes_of,
     blocks_of,

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import reshape, tensor
 from xgpu.indexing.access import Shape, integer, integers, shape_of
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import element_of, is_argument, producer, replace_op
 
 _CONCATENATE, _SLICE, _RESHAPE = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape"))

@@ -1,7 +1,6 @@
 """The pass `update-single-windows`."""
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -10,6 +9,7 @@ from xgpu.analysis.in_place import LEAST_SHARE, SCATTER
 from xgpu.hlo.stablehlo_builder import hlo, reshape, shape_of, splat, tensor
 from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import element_of, is_argument, producer, replace_op
 
 _JOINING = ("stablehlo.concatenate", "stablehlo.reshape", "stablehlo.broadcast_in_dim")

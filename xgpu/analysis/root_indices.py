@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.in_place import SCATTER
 from xgpu.indexing.access import identity_map, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.records import dataclass
 from xgpu.structure import captured, defining_op
 
 Stored = Callable[[ir.Value], bool]

@@ -7,7 +7,6 @@ apart are the elements that the lanes of a warp load together: the first-level c
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +19,7 @@ from xgpu.device import Device
 from xgpu.indexing.access import Shape, identity_map, shape_of
 from xgpu.indexing.affine import linearize
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 from xgpu.target_machine import WARP_SIZE
 

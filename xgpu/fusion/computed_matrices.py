@@ -1,7 +1,6 @@
 """Operands of matrix products that kernels compute element by element, such as weights that are dequantised."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.heroes import is_hero
@@ -19,6 +18,7 @@ from xgpu.indexing.access import shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.indexing.tiles.product_maps import Product
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of, is_argument, producer, users_of
 
 _MOST_VISITED = 32

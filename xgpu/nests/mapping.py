@@ -13,12 +13,13 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu.costs.sectors import SECTOR_BYTES, are_runs, elements, sectors
 from xgpu.indexing.affine import AffineExpr, Dim, constant, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
 
 MOST_EVALUATIONS = 1000

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self, cast
 
 from xgpu import ir
@@ -25,6 +25,7 @@ from xgpu.indexing.affine import dim, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.structure import Access, access_of, accesses_in, band_at, is_short, operations_of
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of, owning_op, walk
 
 MAX_UNROLLED = 10_000
