@@ -137,6 +137,7 @@ _make_linker = cache(_Linker)
 def _object_code(llvm_ir: str, opt_level: int = OPT_LEVEL) -> bytes:
     module = parse_llvm_ir(llvm_ir)
     optimize(module, machine(opt_level), opt_level, vectorize=True)
-    if opt_level == CHECKED_OPT_LEVEL:
+    # Each part of a coroutine has all of its blocks.
+    if opt_level == CHECKED_OPT_LEVEL and "presplitcoroutine" in llvm_ir:
         drop_unreached(module, machine(opt_level))
     return bytes(machine(opt_level).emit_object(module))
