@@ -1,4 +1,4 @@
-"""``dataclass``: that of the standard library, but frozen classes are made in a quarter of the time.
+"""``dataclass``: that of the standard library, but classes are made in a quarter of the time.
 
 The standard library writes each method of a class as text, which Python compiles: six times for a frozen class, of
 which a process has 400. Here ``__init__`` alone is text, which gives it its parameters; what the other methods do
@@ -22,9 +22,9 @@ else:
         """Make a class a dataclass, as `dataclasses.dataclass` does with the same options."""
 
         def decorate(cls):
-            if not frozen or slots:
+            if slots:
                 return dataclasses.dataclass(frozen=frozen, slots=slots, eq=eq, **options)(cls)
-            return _frozen(cls, eq, **options)
+            return _made(cls, frozen, eq, **options)
 
         return decorate if cls is None else decorate(cls)
 
@@ -44,48 +44,51 @@ _FACTORY = _Factory()
 """The default of a parameter whose default is made for each object, as signatures show it."""
 
 
-def _frozen(cls: type[Any], eq: bool, **options: Any) -> type[Any]:
+def _made(cls: type[Any], frozen: bool, eq: bool, **options: Any) -> type[Any]:
     own = dict(vars(cls))
     # The standard library asks for the parameters of a class without a docstring, to have them in one.
     cls.__doc__ = cls.__doc__ or cls.__name__
-    with _taken_for_open(cls.__mro__[1:]):
+    with _taken_for_open(cls.__mro__[1:], frozen):
         dataclasses.dataclass(init=False, repr=False, eq=False, **options)(cls)
-    vars(cls)["__dataclass_params__"].frozen = True
+    vars(cls)["__dataclass_params__"].frozen = frozen
     fields = dataclasses.fields(cls)
-    methods: dict[str, Any] = {"__init__": _init(cls, fields), "__repr__": _repr(fields)}
+    methods: dict[str, Any] = {"__init__": _init(cls, fields, frozen), "__repr__": _repr(fields)}
     if eq:
         methods["__eq__"] = _eq(_values_of([field.name for field in fields if field.compare]))
-        # Python gives a class with an __eq__ of its own the __hash__ None.
-        if own.get("__hash__") is None:
-            own.pop("__hash__", None)
-            hashed = [field.name for field in fields if (field.compare if field.hash is None else field.hash)]
-            methods["__hash__"] = _hash(_values_of(hashed))
-    methods |= _refusals(cls, frozenset(field.name for field in fields))
+    # Python gives a class with an __eq__ of its own the __hash__ None.
+    if eq and own.get("__hash__") is None:
+        own.pop("__hash__", None)
+        hashed = [field.name for field in fields if (field.compare if field.hash is None else field.hash)]
+        methods["__hash__"] = _hash(_values_of(hashed)) if frozen else None
+    if frozen:
+        methods |= _refusals(cls, frozenset(field.name for field in fields))
     for name, method in methods.items():
         if name not in own:
-            method.__qualname__ = f"{cls.__qualname__}.{name}"
+            if method is not None:
+                method.__qualname__ = f"{cls.__qualname__}.{name}"
             setattr(cls, name, method)
     return cls
 
 
 @contextmanager
-def _taken_for_open(bases: Sequence[type[Any]]) -> Iterator[None]:
-    """Let the standard library derive a class that is not frozen yet from frozen ones, and from no others."""
+def _taken_for_open(bases: Sequence[type[Any]], frozen: bool) -> Iterator[None]:
+    """Let the standard library derive a class that it does not freeze from those that are as ``frozen`` as it is."""
     known = [vars(base)["__dataclass_params__"] for base in bases if "__dataclass_params__" in vars(base)]
     with _LOCK:
-        if not all(each.frozen for each in known):
-            raise TypeError("cannot inherit frozen dataclass from a non-frozen one")
+        if any(each.frozen != frozen for each in known):
+            kinds = ("frozen", "a non-frozen") if frozen else ("non-frozen", "a frozen")
+            raise TypeError(f"cannot inherit {kinds[0]} dataclass from {kinds[1]} one")
         for each in known:
             each.frozen = False
         try:
             yield
         finally:
             for each in known:
-                each.frozen = True
+                each.frozen = frozen
 
 
-def _init(cls: type[Any], fields: Sequence[dataclasses.Field[Any]]) -> Callable[..., None]:
-    """Return ``__init__``, which sets the fields as the class itself does not let anyone."""
+def _init(cls: type[Any], fields: Sequence[dataclasses.Field[Any]], frozen: bool) -> Callable[..., None]:
+    """Return ``__init__``, which sets the fields, also those of a class that lets nobody do so."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_factory": _FACTORY}
     positional: list[str] = []
     keywords: list[str] = []
@@ -106,7 +109,7 @@ def _init(cls: type[Any], fields: Sequence[dataclasses.Field[Any]]) -> Callable[
         if is_made:
             known[f"_make_{name}"] = field.default_factory
             value = f"_make_{name}() if {name} is _factory else {name}" if field.init else f"_make_{name}()"
-        body.append(f"  _set(self, {name!r}, {value})")
+        body.append(f"  _set(self, {name!r}, {value})" if frozen else f"  self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         body.append("  self.__post_init__()")
     parameters = ["self", *positional, *(["*", *keywords] if keywords else [])]
