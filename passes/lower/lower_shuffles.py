@@ -44,10 +44,11 @@ class LowerShuffles(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Lower every shuffle of ``module``."""
-        for op in reversed(walk(module.operation, ShuffleOp.OPERATION_NAME)):
+        found = walk(module.operation, ShuffleOp.OPERATION_NAME, ShuffleReduceOp.OPERATION_NAME)
+        shuffles = [op for op in found if op.name == ShuffleReduceOp.OPERATION_NAME]
+        for op in reversed([op for op in found if op.name == ShuffleOp.OPERATION_NAME]):
             with ir.InsertionPoint(op), op.location:
                 self._lower_plain(cast(ShuffleOp, op.opview))
-        shuffles = walk(module.operation, ShuffleReduceOp.OPERATION_NAME)
         if not shuffles:
             return
         combiners = {function_name(function): function.operation for function in functions(module)}

@@ -7,6 +7,7 @@ from xgpu import ir
 from xgpu.dialects.traits import is_pure, traits_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.arith_builder import constant
+from xgpu.passes.support.regions import has_equal_conditions
 from xgpu.passes.support.scf_ops import create_if, create_yield
 from xgpu.records import dataclass
 from xgpu.structure import (
@@ -64,6 +65,8 @@ class ShareConditionals(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Share what the conditionals of every block of ``module`` compute alike."""
+        if not has_equal_conditions(module):
+            return
         pending = list(blocks_of(module.operation))
         while pending:
             block = pending.pop()

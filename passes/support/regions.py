@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from xgpu import ir
 from xgpu.dialects.attributes import UNROLL
 from xgpu.dialects.traits import traits_of
-from xgpu.structure import find
+from xgpu.structure import find, walk
 
 
 def waits_for_threads(op: ir.Operation) -> bool:
@@ -36,3 +36,9 @@ def move_body(block: ir.Block, values: Sequence[ir.Value], anchor: ir.Operation)
     for op in operations:
         op.move_before(anchor)
     return list(terminator.operands)
+
+
+def has_equal_conditions(module: ir.Module) -> bool:
+    """Whether several conditionals of ``module`` have one condition, wherever they are."""
+    conditions = [op.operands[0] for op in walk(module.operation, "scf.if")]
+    return len(set(conditions)) < len(conditions)
