@@ -1,10 +1,10 @@
 """Discardable attributes: how one is declared, and the checks of values that many of them share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects import attributes
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ the operation.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from xgpu import ir
 from xgpu.dialects.traits import Traits, note_traits
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

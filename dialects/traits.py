@@ -4,7 +4,9 @@ Operations of ours declare theirs, and `declare` notes them here. Those of MLIR'
 table below; an operation in neither has no trait.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
+
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

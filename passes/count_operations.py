@@ -1,6 +1,5 @@
 """The pass count-operations."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -9,6 +8,7 @@ from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.llvm.memory import GLOBAL_SPACE, atomic_update, i64_attribute, pointer_type
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.arith_builder import element_type
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 _BYTES = 8

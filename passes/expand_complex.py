@@ -1,7 +1,6 @@
 """The pass `expand-complex`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
@@ -12,6 +11,7 @@ from xgpu.dialects.traits import traits_of
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.refusals import refuse, refuse_type
+from xgpu.records import dataclass
 from xgpu.structure import arguments_of, blocks_of, element_of, walk
 
 _Parts = tuple[ir.Value, ir.Value]

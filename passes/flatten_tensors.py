@@ -1,6 +1,5 @@
 """The pass `flatten-tensors`."""
 
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
@@ -14,6 +13,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.index_ops import create_apply, create_index
+from xgpu.records import dataclass
 from xgpu.structure import arguments_of, replace_op, walk
 
 

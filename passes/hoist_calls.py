@@ -1,6 +1,5 @@
 """The pass `hoist-calls`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -8,6 +7,7 @@ from xgpu.dialects.traits import is_pure
 from xgpu.dialects.xgpu import PureCallOp
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.ranges import constant_of
+from xgpu.records import dataclass
 from xgpu.structure import block_of, body_of, walk
 
 

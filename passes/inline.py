@@ -1,7 +1,7 @@
 """The pass `inline`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from xgpu import ir
@@ -11,6 +11,7 @@ from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.passes.framework.base import Pass, function_name, functions
 from xgpu.passes.support.regions import move_body
+from xgpu.records import dataclass
 from xgpu.structure import body_of, is_used, replace_op
 
 _CALL = PureCallOp.OPERATION_NAME

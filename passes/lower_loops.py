@@ -1,7 +1,7 @@
 """The pass `lower-loops`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, cast
 
 from xgpu import ir
@@ -14,6 +14,7 @@ from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.ranges import Ranges
 from xgpu.passes.support.regions import move_body
 from xgpu.passes.support.scf_ops import create_for, create_if, create_index, create_yield
+from xgpu.records import dataclass
 from xgpu.structure import replace_op, walk
 
 Constraints = tuple[tuple[AffineExpr, Interval], ...]

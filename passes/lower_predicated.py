@@ -1,12 +1,12 @@
 """The pass `lower-predicated`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.threads import PredicatedExtractOp, PredicatedInsertOp
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.scf_ops import create_if, create_yield
+from xgpu.records import dataclass
 from xgpu.structure import replace_op, walk
 
 

@@ -1,7 +1,6 @@
 """The pass lower-tiles."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -29,6 +28,7 @@ from xgpu.passes.tiles.chains.program import read_chain
 from xgpu.passes.tiles.kernel_checks import check_chain, check_groups, check_program, check_warps, schedule_of
 from xgpu.passes.tiles.product_kernel import ProductKernel
 from xgpu.passes.tiles.warp_kernel import WarpProductKernel
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 

@@ -1,6 +1,5 @@
 """The pass `peel-loops`."""
 
-from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.passes.framework.remarks import remark
 from xgpu.passes.support.loop_splits import Split, find_split
 from xgpu.passes.support.regions import unroll_of, waits_for_threads
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 from xgpu.structure import count_ops, replace_op, walk
 
 

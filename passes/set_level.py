@@ -1,11 +1,11 @@
 """The pass set-level."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from xgpu import ir
 from xgpu.dialects.attributes import LEVEL
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

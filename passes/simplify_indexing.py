@@ -1,7 +1,7 @@
 """The pass `simplify-indexing`."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from xgpu import ir
@@ -14,6 +14,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.index_ops import Constants, Scope, Scopes, create_apply, create_in_domain, erase_unused, peak
 from xgpu.passes.support.ranges import INDEX_RANGE, Ranges, constant_of, predicate_of
+from xgpu.records import dataclass
 from xgpu.structure import owning_op, walk
 
 Constraint = tuple[AffineExpr, Interval]

@@ -1,6 +1,5 @@
 """The pass `unroll-loops`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.passes.support.ranges import constant_of
 from xgpu.passes.support.regions import move_body, unroll_of
 from xgpu.passes.support.scf_ops import create_integer
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 from xgpu.structure import body_of, count_ops, replace_op, walk
 
 _VECTOR_ACCESSES = {"vector.extract": 1, "vector.insert": 2}

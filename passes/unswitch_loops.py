@@ -1,6 +1,5 @@
 """The pass `unswitch-loops`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -10,6 +9,7 @@ from xgpu.passes.framework.remarks import is_heard, remark
 from xgpu.passes.support.regions import resolve_conditional, unroll_of, waits_for_threads
 from xgpu.passes.support.scf_ops import create_if, create_yield
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 from xgpu.structure import block_of, body_of, count_ops, walk
 
 _HOISTED = frozenset((ApplyIndexingOp.OPERATION_NAME, InDomainOp.OPERATION_NAME, "tensor.extract"))

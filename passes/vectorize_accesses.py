@@ -1,7 +1,7 @@
 """The pass `vectorize-accesses`."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ from xgpu.passes.support.index_ops import create_apply, create_index, has_uses
 from xgpu.passes.support.ranges import constant_of
 from xgpu.passes.support.regions import unroll_of
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 from xgpu.structure import block_of, defining_op, element_of, users_of, walk
 from xgpu.target_machine import ADDED_AS_VECTORS
 

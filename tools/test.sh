@@ -14,6 +14,9 @@ jobs=${XGPU_TEST_JOBS:-$((cores < 8 ? cores : 8))}
 # much memory. Other C libraries do not know the variable.
 export GLIBC_TUNABLES=${GLIBC_TUNABLES:+$GLIBC_TUNABLES:}glibc.malloc.hugetlb=1
 
+# Tests start many processes, and each would compile the modules that it imports again, which takes 0.5 s of a core.
+unset PYTHONDONTWRITEBYTECODE
+
 # Each process has a stretch of the tests, so that those of a file share what it makes, until one has none left.
 "$python" -m pytest -n "$jobs" --dist worksteal --durations=15 "$@"
 pytest_status=$?

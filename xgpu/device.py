@@ -1,8 +1,7 @@
 """The GPUs that xgpu compiles for, as data: what LLVM calls them and the limits that kernels are planned against."""
 
-from dataclasses import dataclass
-
 from xgpu.errors import InvalidInput, did_you_mean
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE, Choice, TargetMachine, nvvm
 
 KIB = 1024

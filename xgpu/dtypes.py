@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import ml_dtypes
@@ -11,6 +10,7 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.errors import InvalidInput, Unsupported, did_you_mean
+from xgpu.records import dataclass
 
 Kind = Literal["bool", "signed", "unsigned", "float", "complex"]
 

@@ -5,8 +5,10 @@ import functools
 import inspect
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
+
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

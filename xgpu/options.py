@@ -1,10 +1,11 @@
 """Options of a compilation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from xgpu.errors import InvalidInput, checks_keywords, did_you_mean
+from xgpu.records import dataclass
 
 PRODUCTS = ("auto", "library", "kernels", "all")
 """The values of `Options.products`; the first is the default."""

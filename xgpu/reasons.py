@@ -1,7 +1,8 @@
 """Reasons as values: an analysis that refuses returns why, instead of None."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

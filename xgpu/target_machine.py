@@ -6,11 +6,12 @@ their option ``target`` and ask the object, whatever it is called.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import ClassVar, Self
 
 from xgpu import ir
+from xgpu.records import dataclass
 
 WARP_SIZE = 32
 """Threads of a warp: those of a block whose x numbers agree but for the lowest five bits.

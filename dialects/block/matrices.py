@@ -5,7 +5,6 @@ of it holds neighbours, the first one lowest.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.attributes import BOOLEAN, INTEGER, TYPE
@@ -24,6 +23,7 @@ from xgpu.dialects.base import (
 from xgpu.dialects.block.copies import SWIZZLES
 from xgpu.dialects.namespace import XgpuDialect
 from xgpu.dialects.traits import Traits
+from xgpu.records import dataclass
 
 ELEMENT_BITS = {
     "f16": 16,

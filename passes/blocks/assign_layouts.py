@@ -1,7 +1,6 @@
 """The pass `assign-layouts`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -15,6 +14,7 @@ from xgpu.indexing.access import shape_of
 from xgpu.passes.blocks.support.decided import plan_of, read_down
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """The pass `chain-tiles`."""
 
-from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
 
 _MOST_COPIES = 1000

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from xgpu import ir
@@ -16,6 +16,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.blocks.support.decided import refuse_decision, text_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
+from xgpu.records import dataclass
 from xgpu.structure import is_argument
 
 

@@ -1,6 +1,5 @@
 """The pass `pipeline-tiles`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -19,6 +18,7 @@ from xgpu.indexing.access import shape_of
 from xgpu.passes.blocks.support.decided import bytes_of, layouts_of, plan_of, text_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

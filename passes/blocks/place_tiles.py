@@ -1,7 +1,6 @@
 """The pass `place-tiles`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -25,6 +24,7 @@ from xgpu.passes.blocks.support.decided import (
 )
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
+from xgpu.records import dataclass
 
 ALIGNMENT, PATTERN_ALIGNMENT = 128, 1024
 """Tiles begin at multiples of so many bytes, as copies of whole tiles ask for; those that these swizzle, of more."""

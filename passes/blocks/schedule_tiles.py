@@ -1,6 +1,5 @@
 """The pass `schedule-tiles`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -12,6 +11,7 @@ from xgpu.dialects.block.tiles import BlocksOp
 from xgpu.passes.blocks.support.decided import bytes_of, layouts_of, meetings_of, plan_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

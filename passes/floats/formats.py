@@ -4,12 +4,12 @@ Every format here is narrower than f32 in both exponent and mantissa or, as bf16
 exact, and narrowing rounds once, to the nearest and ties to even.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 from xgpu import ir
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.refusals import refuse_type
+from xgpu.records import dataclass
 
 _F32_MANTISSA = 23
 _F32_BIAS = 127

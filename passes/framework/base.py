@@ -10,7 +10,6 @@ import types
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Container
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
@@ -19,6 +18,7 @@ from xgpu.analysis.control_flow import planned_blocks
 from xgpu.errors import InvalidInput, did_you_mean
 from xgpu.hlo.checks import check_operations
 from xgpu.hlo.contents import Contents
+from xgpu.records import dataclass
 from xgpu.structure import walk
 from xgpu.target_machine import Choice
 

@@ -3,7 +3,7 @@
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from xgpu import ir
@@ -15,6 +15,7 @@ from xgpu.hlo.contents import Contents
 from xgpu.hlo.source_location import source_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import Listener, listening
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

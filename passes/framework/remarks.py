@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.traits import traits_of
 from xgpu.errors import SourceLocation
 from xgpu.hlo.source_location import source_of
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 from xgpu.structure import defining_op
 
 

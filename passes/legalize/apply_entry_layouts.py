@@ -1,7 +1,6 @@
 """The pass `apply-entry-layouts`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -9,6 +8,7 @@ from xgpu.errors import InvalidInput, Unsupported
 from xgpu.hlo.layouts import is_row_major, layout_of
 from xgpu.hlo.source_location import unsupported
 from xgpu.passes.framework.base import Pass, main_of
+from xgpu.records import dataclass
 
 _PARAMETERS = "mhlo.xla_entry_computation_parameter_layouts"
 _RESULTS = "mhlo.xla_entry_computation_result_layout"

@@ -1,11 +1,11 @@
 """The pass `check-operations`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo import checks
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 """The pass `convert-chlo-scans`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.scan_op import build_scan, combine_elements, function_of, is_elementwise, is_identity
 from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, reshape, shape_of
 from xgpu.passes.framework.base import ModuleRewrite
+from xgpu.records import dataclass
 from xgpu.structure import replace_op
 
 

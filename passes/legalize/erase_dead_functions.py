@@ -1,6 +1,5 @@
 """The pass `erase-dead-functions`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -8,6 +7,7 @@ from xgpu.hlo.contents import Contents
 from xgpu.hlo.legalization import run_mlir_passes
 from xgpu.hlo.scan_op import SCAN
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """The pass `fix-sizes`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.legalization import run_mlir_passes
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

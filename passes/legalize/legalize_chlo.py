@@ -1,12 +1,12 @@
 """The pass `legalize-chlo`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.chlo import BESSEL_I0E, KEPT_FUNCTIONS, RAGGED, TOP_K
 from xgpu.hlo.legalization import run_mlir_passes
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 from xgpu.structure import replace_op, walk
 
 _REAL = ("bf16", "f16", "f32", "f64")

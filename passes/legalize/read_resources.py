@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.dtypes import dtype_of_element
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 _CONSTANTS = ("stablehlo.constant", "mhlo.constant")

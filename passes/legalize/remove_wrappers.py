@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.shards import FULL_TO_SHARD, SHARD_TO_FULL
 from xgpu.hlo.source_location import unsupported
 from xgpu.passes.framework.base import ModuleRewrite
+from xgpu.records import dataclass
 from xgpu.structure import is_used, replace_op, walk
 
 _PLACEMENT_CALLS = frozenset(

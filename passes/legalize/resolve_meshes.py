@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from xgpu.errors import Unsupported
 from xgpu.hlo.shards import FULL_TO_SHARD, SHARD_TO_FULL
 from xgpu.hlo.source_location import unsupported
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 from xgpu.structure import replace_op, walk
 
 _CUSTOM_CALL = "stablehlo.custom_call"

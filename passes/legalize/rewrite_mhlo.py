@@ -1,7 +1,6 @@
 """The pass `rewrite-mhlo`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ from xgpu.hlo.layouts import is_row_major, layout_of
 from xgpu.hlo.source_location import source_of, unsupported
 from xgpu.hlo.stablehlo_builder import hlo, inline_block, shape_of
 from xgpu.passes.framework.base import ModuleRewrite
+from xgpu.records import dataclass
 from xgpu.structure import body_of, replace_op
 
 _CHLO_FUNCTIONS = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")

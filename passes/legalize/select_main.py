@@ -1,12 +1,12 @@
 """The pass `select-main`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.passes.framework.base import MAIN, Pass
+from xgpu.records import dataclass
 
 _VISIBILITY = "sym_visibility"
 

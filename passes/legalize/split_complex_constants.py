@@ -1,7 +1,6 @@
 """The pass `split-complex-constants`."""
 
 import re
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from xgpu import ir
 from xgpu.hlo.contents import Contents
 from xgpu.passes.framework.base import ModuleRewrite
+from xgpu.records import dataclass
 
 # A number is a decimal or, where a decimal would not be exact, the bits in hexadecimal.
 _PAIR = re.compile(r"\(([^(),]+),([^(),]+)\)")

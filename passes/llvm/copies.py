@@ -5,11 +5,11 @@ values, so copies run faster; but they take time to compile.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.attributes import COLD, KERNEL
 from xgpu.passes.framework.base import function_name, functions
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 _MOST_COPIED = 8000

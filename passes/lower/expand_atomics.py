@@ -1,6 +1,5 @@
 """The pass expand-atomics."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -19,6 +18,7 @@ from xgpu.passes.llvm.memory import (
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.compare_and_swap import PartOfWord, swap_in_loop
 from xgpu.passes.support.refusals import refuse
+from xgpu.records import dataclass
 from xgpu.structure import is_used, walk
 from xgpu.target_machine import DEFAULT_TARGET, LATEST, TargetMachine, TargetName
 

@@ -1,7 +1,6 @@
 """The pass expand-floats."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
@@ -27,6 +26,7 @@ from xgpu.passes.llvm.call import call_intrinsic
 from xgpu.passes.lower.expand_math import EXPANSIONS, INSTRUCTIONS
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.refusals import refuse, refuse_type
+from xgpu.records import dataclass
 from xgpu.structure import walk
 from xgpu.target_machine import DEFAULT_TARGET, LATEST, ByteConversion, TargetMachine, TargetName
 

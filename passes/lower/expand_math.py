@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from xgpu.passes.floats.least_values import LeastValues
 from xgpu.passes.framework.base import Pass, function_name, functions
 from xgpu.passes.math import bessel, exponential, gamma, logarithm, power, short, special, trigonometry
 from xgpu.passes.math.builder import LAYOUTS, Constants, MathBuilder
+from xgpu.records import dataclass
 from xgpu.structure import is_argument, producer, walk
 from xgpu.target_machine import DEFAULT_TARGET, TargetMachine, TargetName
 

@@ -1,7 +1,7 @@
 """The pass `lower-indexing`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import ClassVar
 
@@ -13,6 +13,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.index_ops import Constants, Scope, Scopes
 from xgpu.passes.support.ranges import BOOL_RANGE, INDEX_RANGE, Ranges
+from xgpu.records import dataclass
 from xgpu.structure import arguments_of, walk
 
 _INT32 = Interval(-(1 << 31), (1 << 31) - 1)

@@ -1,13 +1,13 @@
 """The pass lower-scf."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.regions import unroll_of
+from xgpu.records import dataclass
 
 LOOP_ANNOTATION = "loop_annotation"
 _ANNOTATIONS = {

@@ -1,7 +1,6 @@
 """The pass `lower-shuffles`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
@@ -13,6 +12,7 @@ from xgpu.passes.support.pieces import from_pieces, pieces_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.regions import move_body
 from xgpu.passes.support.scf_ops import create_integer
+from xgpu.records import dataclass
 from xgpu.structure import body_of, count_ops, is_used, replace_op, walk
 from xgpu.target_machine import WARP_SIZE
 
@@ -44,10 +44,11 @@ class LowerShuffles(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Lower every shuffle of ``module``."""
-        for op in reversed(walk(module.operation, ShuffleOp.OPERATION_NAME)):
+        found = walk(module.operation, ShuffleOp.OPERATION_NAME, ShuffleReduceOp.OPERATION_NAME)
+        shuffles = [op for op in found if op.name == ShuffleReduceOp.OPERATION_NAME]
+        for op in reversed([op for op in found if op.name == ShuffleOp.OPERATION_NAME]):
             with ir.InsertionPoint(op), op.location:
                 self._lower_plain(cast(ShuffleOp, op.opview))
-        shuffles = walk(module.operation, ShuffleReduceOp.OPERATION_NAME)
         if not shuffles:
             return
         combiners = {function_name(function): function.operation for function in functions(module)}

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -40,6 +39,7 @@ from xgpu.passes.support.messages import read_message, write_message
 from xgpu.passes.support.packed_accesses import place_in_byte, read_packed, write_packed
 from xgpu.passes.support.shared_tiles import SharedTiles
 from xgpu.passes.support.tensor_buffers import Access, Buffer, TensorBuffers, fail, is_tensor
+from xgpu.records import dataclass
 from xgpu.structure import replace_op, users_of
 
 MAX_ACCESS_BYTES = 16
@@ -430,7 +430,7 @@ def _drop_tensors(op: ir.Operation, tensors: TensorBuffers) -> None:
 def _lower_barrier(op: ir.Operation, tensors: TensorBuffers) -> None:
     """Replace a barrier by one without tiles."""
     with ir.InsertionPoint(op), op.location:
-        ir.gpu.barrier()
+        ir.Operation.create("gpu.barrier")
     for result in op.results:
         result.replace_all_uses_with(tensors.buffer_of(result).source)
     op.erase()

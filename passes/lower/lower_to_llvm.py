@@ -1,7 +1,6 @@
 """The pass lower-to-llvm."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -15,6 +14,7 @@ from xgpu.passes.llvm.scalars import SCALAR_LOWERINGS
 from xgpu.passes.llvm.threads import THREAD_LOWERINGS, declare_functions
 from xgpu.passes.llvm.vectors import VECTOR_LOWERINGS
 from xgpu.passes.support.refusals import refuse
+from xgpu.records import dataclass
 from xgpu.structure import walk
 from xgpu.target_machine import DEFAULT_TARGET, LATEST, TargetMachine, TargetName, create_call
 

@@ -1,12 +1,13 @@
 """The pass `merge-conditionals`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.traits import is_pure
 from xgpu.passes.framework.base import Pass
+from xgpu.passes.support.regions import has_equal_conditions
 from xgpu.passes.support.scf_ops import create_if, create_yield
+from xgpu.records import dataclass
 from xgpu.structure import blocks_of, body_of, captured, defining_op, nested, replace_op, terminator_of
 
 _IF, _YIELD = "scf.if", "scf.yield"
@@ -52,6 +53,8 @@ class MergeConditionals(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Merge the conditionals of every block of ``module``, outer ones first, which brings inner ones together."""
+        if not has_equal_conditions(module):
+            return
         pending = list(blocks_of(module.operation))
         while pending:
             block = pending.pop()

@@ -1,13 +1,15 @@
 """The pass `share-conditionals`."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.traits import is_pure, traits_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.arith_builder import constant
+from xgpu.passes.support.regions import has_equal_conditions
 from xgpu.passes.support.scf_ops import create_if, create_yield
+from xgpu.records import dataclass
 from xgpu.structure import (
     attributes_of,
     blocks_of,
@@ -63,6 +65,8 @@ class ShareConditionals(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Share what the conditionals of every block of ``module`` compute alike."""
+        if not has_equal_conditions(module):
+            return
         pending = list(blocks_of(module.operation))
         while pending:
             block = pending.pop()

@@ -1,7 +1,6 @@
 """The pass `share-vectors`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -10,6 +9,7 @@ from xgpu.dialects.xgpu import ApplyIndexingOp
 from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.ranges import constant_of
+from xgpu.records import dataclass
 from xgpu.structure import body_of, defining_op, replace_op
 
 _READ, _LOAD = "vector.transfer_read", "tensor.extract"

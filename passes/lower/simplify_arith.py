@@ -1,7 +1,6 @@
 """The pass `simplify-arith`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -9,6 +8,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.index_ops import Constants, erase_unused
 from xgpu.passes.support.ranges import Ranges, type_range
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, walk
 
 

@@ -1,7 +1,6 @@
 """The pass `split-interiors`."""
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.ranges import Ranges, constant_of
 from xgpu.passes.support.regions import resolve_conditional, waits_for_threads
 from xgpu.passes.support.scf_ops import create_if, create_yield
+from xgpu.records import dataclass
 from xgpu.structure import body_of, count_ops, defining_op, is_argument, owning_op, producer, walk
 from xgpu.target_machine import WARP_SIZE
 

@@ -4,7 +4,7 @@
 interpolations at Chebyshev points.
 """
 
-from dataclasses import dataclass
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ method fuses or reorders anything: every rounding is one that the caller wrote.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.passes.llvm.call import call_intrinsic
+from xgpu.records import dataclass
 from xgpu.target_machine import TargetMachine
 
 Number = ir.Value | float

@@ -1,6 +1,6 @@
 """Polynomial coefficients of erf and its kin, found and stored as those of `coefficients`."""
 
-from dataclasses import dataclass
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The pass `assign-bands`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
@@ -10,6 +9,7 @@ from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.nests.structure import PAR, has_par, launches_of, operations_of, perfect_nest
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 _BAND = "band"

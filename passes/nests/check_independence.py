@@ -1,6 +1,5 @@
 """The pass `check-independence`."""
 
-from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
@@ -10,6 +9,7 @@ from xgpu.hlo.source_location import source_of
 from xgpu.nests.independence import Checker, Clash
 from xgpu.nests.structure import PAR, Access, name_of_buffer
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 

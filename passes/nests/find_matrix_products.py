@@ -1,6 +1,5 @@
 """The pass `find-matrix-products`."""
 
-from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
@@ -14,6 +13,7 @@ from xgpu.nests.structure import LAUNCH, PAR, SEQ, launches_of
 from xgpu.options import Options
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 

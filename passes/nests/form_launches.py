@@ -1,6 +1,5 @@
 """The pass `form-launches`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -10,6 +9,7 @@ from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.nests.structure import LAUNCH, PAR
 from xgpu.passes.framework.base import Pass, functions
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, walk
 
 

@@ -1,7 +1,7 @@
 """The pass `hold-elements`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, cast
 
 from xgpu import ir
@@ -13,6 +13,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.nests.independence import are_apart
 from xgpu.nests.structure import PAR, SEQ, Access, accesses_in, ancestors, has_par, name_of_buffer
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 from xgpu.structure import attributes_of, owning_op, walk
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
@@ -32,6 +31,7 @@ from xgpu.nests.structure import (
     loop_of,
 )
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 from xgpu.structure import owning_op, walk
 from xgpu.target_machine import WARP_SIZE
 

@@ -1,7 +1,7 @@
 """The pass `pad-buffers`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, cast
 
 from xgpu import ir
@@ -13,6 +13,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.structure import PAR, Access, accesses_in, ancestors, band_at, launches_of
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 PADS = (0, 1, 2, 4, 8)

@@ -1,7 +1,7 @@
 """The pass `pipeline-steps`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, cast
 
 from xgpu import ir
@@ -16,6 +16,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.nests.steps import Copies, copies_of
 from xgpu.nests.structure import ACCESSES, SEQ, access_of, launches_of, operations_of
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 from xgpu.structure import attributes_of, walk
 
 

@@ -1,6 +1,5 @@
 """The pass `place-barriers`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -9,6 +8,7 @@ from xgpu.nests.barriers import MOST_ITERATIONS, Follower, statements_of
 from xgpu.nests.structure import LAUNCH, SEQ, ancestors, launches_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
@@ -12,6 +11,7 @@ from xgpu.errors import InvalidInput, Unsupported
 from xgpu.hlo.source_location import source_of
 from xgpu.nests.structure import PAR, SEQ, Access, accesses_in, all_launches_of, ancestors, loop_of
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 MAX_REGISTERS = 64

@@ -1,6 +1,5 @@
 """The pass `serialize-inner-loops`."""
 
-from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.hlo.source_location import source_of
 from xgpu.nests.structure import PAR, band_at, launches_of, operations_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.regions import move_body
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 

@@ -1,10 +1,10 @@
 """The pass `drop-annotations`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.passes.framework.base import Pass, main_of
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 _DROPPED = frozenset(("mhlo.sharding", "mhlo.frontend_attributes", "xla_shape", "result_layout", "source_layout"))

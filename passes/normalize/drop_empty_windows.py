@@ -1,10 +1,10 @@
 """The pass `drop-empty-windows`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.passes.framework.base import ModuleRewrite
+from xgpu.records import dataclass
 
 _WINDOW_ATTRIBUTES = (
     *("window_strides", "padding", "window_reversal"),

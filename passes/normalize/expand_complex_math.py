@@ -1,12 +1,12 @@
 """The pass `expand-complex-math`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.contents import Contents
 from xgpu.hlo.legalization import run_mlir_passes
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The pass `expand-operations`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -14,6 +13,7 @@ from xgpu.passes.normalize.expansions.batch_norm import (
 )
 from xgpu.passes.normalize.expansions.random_bits import expand_rng_bit_generator
 from xgpu.passes.normalize.expansions.select_and_scatter import expand_select_and_scatter
+from xgpu.records import dataclass
 from xgpu.structure import replace_op
 
 

@@ -1,7 +1,6 @@
 """The pass `find-prefix-scans`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -9,6 +8,7 @@ from xgpu.hlo.scan_op import binary_function, build_scan, combine_elements, is_e
 from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, inline_block, shape_of
 from xgpu.indexing.window_numbers import window_numbers, window_padding
 from xgpu.passes.framework.base import ModuleRewrite
+from xgpu.records import dataclass
 from xgpu.structure import element_of, replace_op
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -12,6 +11,7 @@ from xgpu.passes.framework.base import Pass
 from xgpu.passes.normalize.scans.broadcasts import Broadcasts
 from xgpu.passes.normalize.scans.parts import Pad, Slice, spread_dimension, unreversed
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
+from xgpu.records import dataclass
 from xgpu.structure import attributes_of, defining_op, element_of, is_used, producer, users_of
 
 _JOINING = ("stablehlo.add", "stablehlo.or")

@@ -1,7 +1,6 @@
 """The pass `find-scan-gradients`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -16,6 +15,7 @@ from xgpu.passes.normalize.scans.recurrence import Given
 from xgpu.passes.normalize.scans.scan import Scan
 from xgpu.passes.normalize.scans.sums import Sum
 from xgpu.passes.normalize.scans.tensors import Tensors
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, users_of
 
 

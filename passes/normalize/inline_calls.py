@@ -1,12 +1,12 @@
 """The pass `inline-calls`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.errors import Unsupported
 from xgpu.hlo.source_location import source_of
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 from xgpu.structure import count_ops, replace_op, walk
 
 # Inlining can multiply a small program without bound; this is far above any program that a person compiles.

@@ -1,13 +1,13 @@
 """The pass `replace-empty-values`."""
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.contents import Contents
 from xgpu.hlo.stablehlo_builder import empty_constant
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 

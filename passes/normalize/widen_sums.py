@@ -1,6 +1,5 @@
 """The pass `widen-sums`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -8,6 +7,7 @@ from xgpu.hlo.contents import Contents
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.widening import Widening
 from xgpu.passes.framework.base import Pass
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 _ROUNDING = frozenset(f"stablehlo.{name}" for name in "add subtract multiply".split())

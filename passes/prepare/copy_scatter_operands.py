@@ -1,11 +1,11 @@
 """The pass `copy-scatter-operands`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.in_place import SCATTER
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import is_result_of, producer
 
 _FILLS = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota")

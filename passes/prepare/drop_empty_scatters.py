@@ -1,7 +1,6 @@
 """The pass `drop-empty-scatters`."""
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -9,6 +8,7 @@ from xgpu.analysis.combiners import has_own_types
 from xgpu.analysis.in_place import SCATTER, updated_operands, updates_of
 from xgpu.hlo.stablehlo_builder import shape_of
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import replace_op
 
 

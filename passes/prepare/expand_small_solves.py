@@ -1,7 +1,6 @@
 """The pass `expand-small-solves`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -10,6 +9,7 @@ from xgpu.passes.framework.base import OperationRewrite, operations_of
 from xgpu.passes.prepare.solves.elements import is_small
 from xgpu.passes.prepare.solves.factors import cholesky_factors, lu_factors, permutation_of
 from xgpu.passes.prepare.solves.triangular import Triangular
+from xgpu.records import dataclass
 from xgpu.structure import replace_op
 
 _CONFIG = "mhlo.backend_config"

@@ -1,11 +1,11 @@
 """The pass `flatten-concatenations`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.indexing.access import integer
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import replace_op
 
 _CONCATENATE = "stablehlo.concatenate"

@@ -1,11 +1,11 @@
 """The pass `forward-barriers`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.fusion.fallback import BARRIER, fallback_reason
 from xgpu.passes.framework.base import BlockRewrite
+from xgpu.records import dataclass
 from xgpu.structure import replace_op
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -21,6 +20,7 @@ from xgpu.fusion.loops.split_states import LONGEST, with_split_states
 from xgpu.fusion.loops.steps import step_of
 from xgpu.hlo.stablehlo_builder import splat
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import body_of, is_used, replace_op
 
 _READING = ("stablehlo.slice", "stablehlo.dynamic_slice")

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import batched
 from typing import Any, ClassVar
 
@@ -12,6 +11,7 @@ from xgpu.analysis.in_place import SCATTER, has_runs, has_separate_places
 from xgpu.hlo.constants import is_number, splat_of
 from xgpu.hlo.stablehlo_builder import hlo, shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.records import dataclass
 from xgpu.structure import behind, element_of, is_argument, producer, replace_op, users_of
 
 _ADD = next(name for name, function in BINARY.items() if function == "add")

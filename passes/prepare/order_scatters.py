@@ -1,6 +1,5 @@
 """The pass `order-scatters`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -12,6 +11,7 @@ from xgpu.passes.framework.base import OperationRewrite
 from xgpu.passes.prepare.scatters.builder import split_complex, split_results
 from xgpu.passes.prepare.scatters.sums import MOST_WINDOWS, sum_in_any_order
 from xgpu.passes.prepare.scatters.winners import keep_last_updates
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 

@@ -1,7 +1,6 @@
 """The pass `select-branches`."""
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -15,6 +14,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo, splat_like
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.passes.framework.base import OperationRewrite, main_of
+from xgpu.records import dataclass
 from xgpu.structure import captured, replace_op
 
 _LAUNCHES = 4

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -14,6 +13,7 @@ from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, reshape, shape_o
 from xgpu.indexing.access import integer, integers
 from xgpu.indexing.scatter_maps import ScatterMaps, scatter_maps
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import behind, dtype_of, is_argument, producer, replace_op
 
 _EQUAL, _LESS = "EQ", "LT"

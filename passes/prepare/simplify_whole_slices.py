@@ -1,6 +1,5 @@
 """The pass `simplify-whole-slices`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -9,6 +8,7 @@ from xgpu.fusion.fallback import DYNAMIC_SLICE
 from xgpu.hlo.stablehlo_builder import splat_like
 from xgpu.indexing.access import integers, shape_of
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import is_constant, replace_op
 
 _SLICE, _PAD = _STATIC = ("stablehlo.slice", "stablehlo.pad")

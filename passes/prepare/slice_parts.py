@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from xgpu import ir
@@ -11,6 +11,7 @@ from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place
 from xgpu.hlo.stablehlo_builder import reshape, tensor
 from xgpu.indexing.access import Shape, integer, integers, shape_of
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import element_of, is_argument, producer, replace_op
 
 _CONCATENATE, _SLICE, _RESHAPE, _PAD = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape", "pad"))

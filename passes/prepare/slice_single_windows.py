@@ -1,7 +1,6 @@
 """The pass `slice-single-windows`."""
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.hlo.stablehlo_builder import hlo, reshape
 from xgpu.indexing.access import Access, shape_of
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import replace_op
 
 _GATHER = "stablehlo.gather"

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from xgpu.hlo.constants import splat_of
 from xgpu.hlo.stablehlo_builder import hlo, splat, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of, element_of, users_of
 
 _SELECT, _COMPARE, _CONVERT = "stablehlo.select", "stablehlo.compare", "stablehlo.convert"

@@ -1,7 +1,6 @@
 """The pass `update-single-windows`."""
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.analysis.in_place import SCATTER, pays_in_place
 from xgpu.hlo.stablehlo_builder import hlo, reshape, splat, tensor
 from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of, element_of, replace_op
 
 

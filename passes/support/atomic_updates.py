@@ -1,7 +1,6 @@
 """Lowers `xgpu.atomic_rmw`, for lower-tensors: to the instruction that does what the region says, or to a loop."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from xgpu import ir
@@ -10,6 +9,7 @@ from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.compare_and_swap import WORD_BITS, PartOfWord, swap_in_loop
 from xgpu.passes.support.memory_layout import from_memory, to_memory
 from xgpu.passes.support.scf_ops import create_if, create_yield
+from xgpu.records import dataclass
 from xgpu.structure import block_of, body_of, defining_op, walk
 
 FLOAT_ADD, COMPLEX_ADD, OVERWRITE, OTHER = "arith.addf", "complex add", "overwrite", "other"

@@ -1,13 +1,13 @@
 """Creating index operations and knowing where they may go: what the indexing passes share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.traits import traits_of
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
 from xgpu.indexing.affine import VARIABLES, AffineExpr, Dim, Division, Mod
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 from xgpu.structure import block_of, is_used
 
 

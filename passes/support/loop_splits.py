@@ -3,13 +3,14 @@
 Every split keeps the order of the points, so whatever the loops compute stays the same to the last bit.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu.indexing.affine import AffineExpr, Division, Symbol, linear
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 _MAX_VECTOR = 16
 """Points up to which a unit-stride innermost loop counts as a vector, which must not lose its last point."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from xgpu import ir
 from xgpu.dialects.attributes import UNROLL
 from xgpu.dialects.traits import traits_of
-from xgpu.structure import find, replace_op
+from xgpu.structure import find, replace_op, walk
 
 
 def waits_for_threads(op: ir.Operation) -> bool:
@@ -43,3 +43,9 @@ def resolve_conditional(conditional: ir.Operation, outcome: bool) -> None:
     blocks = conditional.regions[0 if outcome else 1].blocks
     values = move_body(blocks[0], [], conditional) if len(blocks) else []
     replace_op(conditional, values)
+
+
+def has_equal_conditions(module: ir.Module) -> bool:
+    """Whether several conditionals of ``module`` have one condition, wherever they are."""
+    conditions = [op.operands[0] for op in walk(module.operation, "scf.if")]
+    return len(set(conditions)) < len(conditions)

@@ -6,7 +6,7 @@ refuses a use of another version than the current one.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NoReturn
 
 from xgpu import ir
@@ -14,6 +14,7 @@ from xgpu.dialects.block.memory import SharedMemoryOp
 from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
 from xgpu.dialects.traits import traits_of
 from xgpu.passes.support.refusals import refuse
+from xgpu.records import dataclass
 
 _TERMINATORS = frozenset(("scf.yield", "scf.condition", "func.return"))
 _REGION_OPS = frozenset(("scf.for", "scf.if", "scf.while"))

@@ -1,7 +1,6 @@
 """lower-tiles' view of a kernel of level ``tiles``: its blocks, their steps and the product in each."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from xgpu import ir
@@ -18,6 +17,7 @@ from xgpu.indexing.simplify import Simplifier
 from xgpu.indexing.tiles.element_tiles import is_plain
 from xgpu.indexing.tiles.product_maps import TileSizes
 from xgpu.passes.support.refusals import refuse
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of, element_of
 
 PASS = "lower-tiles"

@@ -1,6 +1,6 @@
 """Tiles that are copied as boxes between arrays and shared memory, where their rows of 128 bytes are swizzled."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu import ir
 from xgpu.dialects import attributes
@@ -18,6 +18,7 @@ from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.ring import as_i32
 from xgpu.passes.tiles.structured import Values
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 SWIZZLE = ROW_BYTES

@@ -1,7 +1,5 @@
 """The warp that copies the tiles of each step into the ring."""
 
-from dataclasses import dataclass
-
 from xgpu import ir
 from xgpu.dialects.block import copies, waits
 from xgpu.passes.support.scf_ops import create_index
@@ -9,6 +7,7 @@ from xgpu.passes.tiles.boxes import Boxes
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import Order
 from xgpu.passes.tiles.structured import Values
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

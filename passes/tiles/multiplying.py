@@ -1,7 +1,5 @@
 """The warp groups that multiply tiles: each its share of the rows, the accumulators in registers."""
 
-from dataclasses import dataclass
-
 from xgpu import ir
 from xgpu.dialects.block import matrices, waits
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
@@ -12,6 +10,7 @@ from xgpu.passes.tiles.results import Results
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import Order, below
 from xgpu.passes.tiles.structured import Values, only_if
+from xgpu.records import dataclass
 from xgpu.structure import element_of
 from xgpu.target_machine import WARPGROUP_SIZE
 

@@ -6,7 +6,6 @@ and write whole sectors, and the epilogue is code of a few elements instead of a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -33,6 +32,7 @@ from xgpu.passes.tiles.roles import ThreadNumbers, equal
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.vectors import extract
 from xgpu.passes.tiles.vectors import insert as insert_element
+from xgpu.records import dataclass
 
 _CHUNK = 16
 _SUM_BYTES = 4

@@ -1,12 +1,11 @@
 """A ring of buffers in shared memory that one warp fills and others empty, with a pair of mbarriers for each."""
 
-from dataclasses import dataclass
-
 from xgpu import ir
 from xgpu.dialects.block.waits import MbarrierInitOp, MbarrierWaitOp
 from xgpu.passes.llvm.memory import element_pointer
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.scf_ops import create_integer
+from xgpu.records import dataclass
 
 _BARRIER_BYTES = 8
 

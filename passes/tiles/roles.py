@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.device import Device
@@ -22,6 +21,7 @@ from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
 from xgpu.passes.tiles.fragment_code import FragmentCode
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.structured import Loop, Values, counted, once
+from xgpu.records import dataclass
 from xgpu.structure import defining_op
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 

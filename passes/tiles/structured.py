@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xgpu import ir
 from xgpu.dialects.attributes import UNROLL
 from xgpu.passes.support.scf_ops import create_for
+from xgpu.records import dataclass
 
 Values = list[ir.Value]
 

@@ -1,6 +1,6 @@
 """Copies of an operand's tiles by all threads of a block, unit by unit, into buffers in shared memory."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu import ir
 from xgpu.dialects.attributes import EARLY, UNROLL
@@ -21,6 +21,7 @@ from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.structured import Values
 from xgpu.passes.tiles.vectors import extract, insert
+from xgpu.records import dataclass
 
 _PAIR = 2
 

@@ -3,8 +3,6 @@
 Copies that nobody waits for run some steps ahead. What goes through registers is loaded during the step before.
 """
 
-from dataclasses import dataclass
-
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.block import copies
@@ -19,6 +17,7 @@ from xgpu.passes.tiles.roles import Order, ThreadNumbers, below
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.warp_copies import RowCopies, operand_rows
 from xgpu.passes.tiles.warp_multiplying import WarpProducts
+from xgpu.records import dataclass
 
 
 class WarpProductKernel:

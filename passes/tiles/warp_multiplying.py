@@ -1,6 +1,5 @@
 """The products of a block's warps: each reads fragments of its rows and columns, and adds up 16 x 8 sums at a time."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -15,6 +14,7 @@ from xgpu.passes.tiles.ring import offset
 from xgpu.passes.tiles.structured import Values
 from xgpu.passes.tiles.vectors import joined, part
 from xgpu.passes.tiles.warp_copies import RowCopies, address
+from xgpu.records import dataclass
 
 _COLUMNS = 8
 """Columns of a product of a warp."""

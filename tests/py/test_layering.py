@@ -17,7 +17,16 @@ from xgpu.passes.framework.registry import ROOMS
 ROOT = Path(__file__).resolve().parents[2]
 
 LAYERS = (
-    ("xgpu.errors", "xgpu.reasons", "xgpu.ir", "xgpu.dtypes", "xgpu.options", "xgpu.device", "xgpu.target_machine"),
+    (
+        "xgpu.errors",
+        "xgpu.reasons",
+        "xgpu.records",
+        "xgpu.ir",
+        "xgpu.dtypes",
+        "xgpu.options",
+        "xgpu.device",
+        "xgpu.target_machine",
+    ),
     ("xgpu.structure",),
     ("xgpu.numbered_block",),
     ("xgpu.hlo",),

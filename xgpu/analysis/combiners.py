@@ -1,9 +1,9 @@
 """The combiners of a scatter: the functions of an element and its update that its region computes for each operand."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from xgpu import ir
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of, element_of, is_argument, producer
 
 Function = Literal["overwrite", "add", "multiply", "minimum", "maximum", "and", "or", "xor", "other"]

@@ -10,7 +10,6 @@ writes each element straight to where it belongs, the other through a tile of wh
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 
@@ -19,6 +18,7 @@ from xgpu.analysis.root_indices import Stored, at_root_indices
 from xgpu.costs.sectors import SECTOR_BYTES
 from xgpu.indexing.access import Shape, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind
+from xgpu.records import dataclass
 from xgpu.structure import backward_slice, dtype_of
 from xgpu.target_machine import WARP_SIZE
 

@@ -7,7 +7,6 @@ epilogue says which one.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
@@ -16,6 +15,7 @@ from xgpu.indexing.access import identity_map, integers, shape_of
 from xgpu.indexing.affine import delinearize, dim, linearize
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 SMALL_REDUCTION = 8

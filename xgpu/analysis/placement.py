@@ -10,7 +10,7 @@ child scope, so transposing a value twice in the same way does not split the fus
 
 import math
 from collections.abc import Collection, Iterator, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from xgpu import ir
@@ -19,6 +19,7 @@ from xgpu.indexing.access import Access, Shape, shape_of
 from xgpu.indexing.affine import constant
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 
 MAX_REGION_DEPTH = 8
 """Conditional reads and reduction loops that one subgraph nests; the next one starts a new subgraph."""

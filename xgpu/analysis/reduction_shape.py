@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from xgpu import ir
@@ -10,6 +9,7 @@ from xgpu.indexing.access import integers, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim
 from xgpu.indexing.hlo_maps import reshape_map
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 
 REDUCE = "stablehlo.reduce"
 

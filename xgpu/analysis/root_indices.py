@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import is_bitcast
@@ -10,6 +9,7 @@ from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE
 from xgpu.analysis.transposes import moves_rows, transpose_of
 from xgpu.indexing.access import identity_map, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.records import dataclass
 from xgpu.structure import captured, defining_op, dtype_of
 
 Stored = Callable[[ir.Value], bool]

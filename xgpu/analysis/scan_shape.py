@@ -1,11 +1,11 @@
 """The shape of a scan with its dimensions merged, for planning and the emitters."""
 
 import math
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.indexing.access import integer, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

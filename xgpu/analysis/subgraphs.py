@@ -13,12 +13,13 @@ Which operation goes where is decided in `xgpu.analysis.placement`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xgpu import ir
 from xgpu.analysis.placement import Placement, Reads, Scope
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 from xgpu.structure import backward_slice
 
 

@@ -7,11 +7,11 @@ one on either side, which are far apart on the other side.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.costs.sectors import LINE_BYTES, fills_sectors
 from xgpu.indexing.access import Shape, integers, shape_of
+from xgpu.records import dataclass
 
 _LEAST = 8
 _LEAST_BOTH = 16

@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -17,6 +16,7 @@ from xgpu.frontend.jax_function import lower
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.source_location import unsupported
+from xgpu.records import dataclass
 from xgpu.structure import nested
 
 _INSTEAD = {

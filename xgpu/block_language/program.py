@@ -1,7 +1,7 @@
 """A block program: what a function says for arrays of some shapes, before it is text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import jax
@@ -9,6 +9,7 @@ from jax._src.core import Primitive
 
 from xgpu.errors import SourceLocation
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 
 Decisions = tuple[tuple[str, Any], ...]
 """What the writer decided about an operation: attributes by name, without ``xgpu.``."""

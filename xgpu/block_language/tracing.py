@@ -4,7 +4,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import jax
@@ -21,6 +21,7 @@ from xgpu.errors import InvalidInput
 from xgpu.hlo.tensor_cores import sum_type
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 
 _MOST_DIMENSIONS = 3
 

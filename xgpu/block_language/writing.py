@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xgpu import ir
@@ -23,6 +22,7 @@ from xgpu.emit.kernel_builder import assign, entry_function
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.frontend.signature import ArgumentSpec, Source
 from xgpu.passes.framework.base import functions
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, made
 
 _TEXTS = ("copy", "place")

@@ -6,10 +6,11 @@ elementwise operation follows a product, whose other operands are read where the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from xgpu.block_plan.graph import Carried, Graph, Node
+from xgpu.records import dataclass
 
 Where = Literal["shared", "fragments", "computed"]
 

@@ -6,11 +6,11 @@ several numbers: that of the argument of the step, of the result after the last 
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from xgpu.indexing.dot_dimensions import OperandDimensions
+from xgpu.records import dataclass
 
 Kind = Literal[
     "read", "numbers", "constant", "elementwise", "spread", "move", "reduce", "product", "steps", "yield", "write"

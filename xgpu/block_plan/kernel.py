@@ -1,7 +1,6 @@
 """A kernel of the emitter ``block`` at level ``tiles``: its operations by number, and the graph to decide about."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -14,6 +13,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import integers
 from xgpu.indexing.dot_dimensions import operand_dimensions
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, walk
 
 EMITTER_NAME = "block"

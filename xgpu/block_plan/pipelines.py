@@ -17,7 +17,7 @@ is full and one that says that it is empty; each is in phase 0 first, and waits 
 over.
 """
 
-from dataclasses import dataclass
+from xgpu.records import dataclass
 
 MOST_STAGES = 4
 """Buffers that are chosen at most; a person may ask for more. A guess, not measured."""

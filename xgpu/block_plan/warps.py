@@ -1,7 +1,8 @@
 """The division of a product among a block's warps: so many down its rows, so many across its columns."""
 
 import math
-from dataclasses import dataclass
+
+from xgpu.records import dataclass
 
 ATOM_ROWS, ATOM_COLUMNS = 16, 8
 """Rows and columns of the result of one matrix instruction of a warp."""

@@ -3,7 +3,6 @@
 import argparse
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xgpu.cli.process import UsageError, doing
 from xgpu.device import DEFAULT_DEVICE, device
@@ -11,6 +10,7 @@ from xgpu.dtypes import parse_spec
 from xgpu.errors import InvalidInput
 from xgpu.levels.pipeline import GRAPH
 from xgpu.options import CONTROL_FLOW, PRODUCTS, Options
+from xgpu.records import dataclass
 
 
 def _never(arguments: argparse.Namespace) -> bool:

@@ -2,12 +2,13 @@
 
 import linecache
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xgpu import ir
 from xgpu.errors import KernelFault, SourceLocation, XgpuError, XgpuWarning
 from xgpu.hlo.source_location import source_of
 from xgpu.passes.framework.remarks import Remark
+from xgpu.records import dataclass
 
 PARSED_NAME = "-"
 """The file name that MLIR's parser gives to text."""

@@ -5,13 +5,13 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 import xgpu
 from xgpu.cli.command import Command
 from xgpu.cli.process import DONE
 from xgpu.device import DEVICES
+from xgpu.records import dataclass
 
 _PACKAGES = ("jax", "jaxlib", "llvmlite", "numpy", "ml_dtypes")
 _TOOLS = {

@@ -1,10 +1,10 @@
 """A library's time for matrix products whose rows begin at multiples of 16 bytes in memory, or do not."""
 
 import math
-from dataclasses import dataclass
 
 from xgpu.costs.products import SHARE, SLOWED_CLOCK
 from xgpu.device import Device
+from xgpu.records import dataclass
 
 ALIGNED_BYTES = 16
 """What distances between rows are multiples of where libraries, TMA and wide loads are fast."""

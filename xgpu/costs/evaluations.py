@@ -8,7 +8,6 @@ to what it reads.
 import heapq
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -24,6 +23,7 @@ from xgpu.indexing.affine import AffineExpr, Mod
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.numbered_block import Number, NumberedBlock
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
 
 _RUN = 8

@@ -11,7 +11,6 @@ Others are bounded above: by the points, and by how many values the results can 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +26,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 
 _MOST_ENUMERATED = 1 << 12
 """Points that are enumerated at most, which takes a millisecond."""

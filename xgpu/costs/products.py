@@ -2,11 +2,12 @@
 
 import functools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu.device import Device
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, step_of
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
 
 WARPGROUP_COLUMNS = 256

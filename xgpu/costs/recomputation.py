@@ -6,7 +6,6 @@ computations count beside those reads.
 
 import math
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from xgpu.indexing.affine import linearize
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.numbered_block import Number, NumberedBlock
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of
 from xgpu.target_machine import WARP_SIZE
 

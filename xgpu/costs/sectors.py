@@ -6,12 +6,12 @@ more sectors than its bytes fill.)
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
 
 SECTOR_BYTES = 32

@@ -1,10 +1,10 @@
 """The time of matrix products that single warps multiply, from tiles that all threads of a block copy."""
 
 import math
-from dataclasses import dataclass
 
 from xgpu.costs.alignment import ALIGNED_BYTES, UNALIGNED_SHARE
 from xgpu.device import KIB, Device
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
 
 _SHARED_BYTES_PER_CYCLE = 128

@@ -17,7 +17,7 @@ import secrets
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import xgpu
 from xgpu.errors import InvalidInput
+from xgpu.records import dataclass
 
 MOST_BYTES = 256 * 1024 * 1024
 """Size of a user's entries in the folder from which on those that were used least recently are removed."""

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.constants.arrays import Array, array_of, is_readable
@@ -22,6 +21,7 @@ from xgpu.indexing.hlo_maps import unchanged
 from xgpu.levels import pipeline
 from xgpu.options import Options
 from xgpu.passes.framework.base import function_name, functions
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 

@@ -9,7 +9,7 @@ import io
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from xgpu import ir
@@ -23,6 +23,7 @@ from xgpu.options import Options
 from xgpu.passes.count_operations import CountOperations
 from xgpu.passes.framework import manager
 from xgpu.passes.framework.remarks import Remark
+from xgpu.records import dataclass
 from xgpu.structure import copy_module
 from xgpu.target.host.labels import label_operations
 from xgpu.target.llvm.export import export_llvm_ir

@@ -1,7 +1,6 @@
 """The ways to compute a product that are measured: by XLA's library, and by kernels of several schedules."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 from xgpu import ir
@@ -16,6 +15,7 @@ from xgpu.frontend.signature import ArgumentSpec
 from xgpu.fusion.product_choices import ProductChoice, ProductChoices
 from xgpu.options import Options
 from xgpu.passes.framework.base import main_of
+from xgpu.records import dataclass
 from xgpu.runtime.program import CompiledProgram
 from xgpu.structure import copy_module, walk
 

@@ -10,7 +10,7 @@ the compilation of the whole program as an option of the pass mark-products.
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 from xgpu import ir
@@ -27,6 +27,7 @@ from xgpu.fusion.product_programs import count_candidates, product_programs
 from xgpu.hlo.source_location import source_of
 from xgpu.options import Options
 from xgpu.passes.framework.base import main_of
+from xgpu.records import dataclass
 from xgpu.runtime import measuring
 from xgpu.runtime.measuring import Gpu, Outcome
 from xgpu.structure import walk

@@ -1,7 +1,7 @@
 """The base of emitters: how a kernel is launched, which thread computes which elements, and its module."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Protocol, Self
 
@@ -17,6 +17,7 @@ from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.options import Options
+from xgpu.records import dataclass
 from xgpu.structure import terminator_of
 
 

@@ -1,7 +1,6 @@
 """Epilogues: the functions from the values of a kernel's heroes to its results, by how their indices follow."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.heroes import Form, forms_of
@@ -10,6 +9,7 @@ from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.kernel_builder import KernelBuilder
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 from xgpu.structure import producer
 
 

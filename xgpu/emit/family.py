@@ -5,7 +5,6 @@ hand: before a kernel is scheduled, the family checks that the fusion is one of 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from xgpu.dialects.attributes import HERO
@@ -14,6 +13,7 @@ from xgpu.emit.base import Emitter, Fusion
 from xgpu.emit.requirements import Requirement
 from xgpu.emit.schedule import Schedule
 from xgpu.fusion.grouping.families import KernelFamily
+from xgpu.records import dataclass
 
 
 class EmitterClass(Protocol):

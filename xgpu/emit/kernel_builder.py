@@ -7,7 +7,6 @@ them, what comes after the loop reads a value of its inside, which the verifier 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -23,6 +22,7 @@ from xgpu.errors import Unsupported
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 from xgpu.structure import element_of
 
 

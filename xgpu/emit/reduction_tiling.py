@@ -7,7 +7,6 @@ then lanes of a warp exchange what they have, then warps do through shared memor
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from xgpu.costs.occupancy import BYTES_IN_FLIGHT
 from xgpu.device import Device
@@ -16,6 +15,7 @@ from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
 
 WARP = WARP_SIZE

@@ -8,7 +8,6 @@ Elements whose code has branches take shorter runs, too.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +20,7 @@ from xgpu.device import Device
 from xgpu.indexing.access import Shape, identity_map, shape_of
 from xgpu.indexing.affine import linearize
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 from xgpu.target_machine import WARP_SIZE
 

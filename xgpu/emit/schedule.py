@@ -8,11 +8,12 @@ in its fields and in ``problems``.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from itertools import chain
 from typing import Any, Self
 
 from xgpu.errors import InvalidInput, did_you_mean
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The result of every frontend: the normalised module, and the names, shapes and types of inputs and outputs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.hlo.source_location import name_of
 from xgpu.levels import pipeline
 from xgpu.passes.framework import manager
 from xgpu.passes.framework.base import main_of
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Chooses the family of each kernel: that of its heroes, or the first that is recognised for what it computes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.in_place import updated_operands
@@ -10,6 +9,7 @@ from xgpu.fusion.grouping.families import Candidate, Families, KernelFamily, Mat
 from xgpu.fusion.grouping.groups import Group
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

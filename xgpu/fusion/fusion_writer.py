@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import partial
 
 from xgpu import ir
@@ -17,6 +16,7 @@ from xgpu.hlo.constants import splat_of
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 from xgpu.structure import captured, copy_operation, defining_op, element_of, producer, users_of
 
 _LONGEST_NAME = 64

@@ -7,7 +7,6 @@ control flow are planned like ``@main`` itself. Results without elements need no
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.control_flow import CONTROL_FLOW
@@ -24,6 +23,7 @@ from xgpu.fusion.grouping.side_outputs import merge_side_outputs
 from xgpu.fusion.grouping.small_kernels import merge_small_kernels
 from xgpu.hlo.stablehlo_builder import empty_constant
 from xgpu.indexing.hlo_maps import unchanged
+from xgpu.records import dataclass
 from xgpu.structure import attributes_of, captured, copy_operation, terminator_of, walk
 
 MAIN = "main"

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
+from xgpu.records import dataclass
 from xgpu.target_machine import Choice
 
 _LIBRARY, _OPEN = "library", "open"

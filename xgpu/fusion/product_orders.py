@@ -6,10 +6,10 @@ contracted ones.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product as combinations
 
 from xgpu.analysis.transposes import canonical, moves_rows
+from xgpu.records import dataclass
 
 type Labels = tuple[int, ...]
 

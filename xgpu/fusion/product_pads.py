@@ -6,12 +6,12 @@ memory that are of one kind, such as contracted: those that a library has for th
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from xgpu.costs.alignment import ALIGNED_BYTES, Matrices, library_seconds
 from xgpu.costs.time import seconds_to_move
 from xgpu.device import Device
 from xgpu.fusion.product_orders import Labels, Product
+from xgpu.records import dataclass
 
 type Padded = Mapping[int, int]
 """The new sizes of dimensions that are padded, by label."""

@@ -4,8 +4,6 @@ Beside functions of single elements these are `chlo.ragged_dot`, JAX's ``lax.rag
 each group by a matrix of its own; and the search for the largest elements.
 """
 
-from dataclasses import dataclass
-
 from xgpu import ir
 from xgpu.hlo.legalization import run_mlir_passes
 from xgpu.hlo.operations import OPERATIONS
@@ -21,6 +19,7 @@ from xgpu.hlo.stablehlo_builder import (
     splat,
     tensor,
 )
+from xgpu.records import dataclass
 from xgpu.structure import copy_operation, element_of
 
 BESSEL_I0E = "xgpu.bessel_i0e"

@@ -6,10 +6,10 @@ that nothing is planned that cannot be emitted.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from xgpu import ir
+from xgpu.records import dataclass
 from xgpu.structure import element_of, is_constant
 
 AccessKind = Literal["elementwise", "indexing", "piecewise", "reduce", "contract", "generator"]

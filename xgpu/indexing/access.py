@@ -1,7 +1,6 @@
 """The reads of an operation: accesses and their runtime indices, and helpers that the rules of ``hlo_maps`` share."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +9,7 @@ from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 
 Shape = tuple[int, ...]
 

@@ -15,7 +15,6 @@ nothing in common with the position) is decided by enumeration, for up to ``ENUM
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ import numpy.typing as npt
 from xgpu.indexing.affine import AffineExpr, Atom, Dim, Division, FloorDiv, Ranges, dim, linearize, weighted_sum
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.simplify import Simplifier
+from xgpu.records import dataclass
 
 if TYPE_CHECKING:
     from xgpu.indexing.indexing_map import IndexingMap

@@ -5,11 +5,11 @@ points of the domain as it is.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu.indexing.affine import VARIABLES, AffineExpr, Dim, Mod, Symbol, Terms, primitive_terms
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.simplify import Simplifier, as_quotient, common_factors, count_divisions
+from xgpu.records import dataclass
 
 MAX_ROUNDS = 16
 """Rounds after which a domain is left as it is: bounds that chase each other may take as many as there are values."""

@@ -1,9 +1,9 @@
 """The dimensions of a matrix product's operands: contracted, batch, and free."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from xgpu import ir
+from xgpu.records import dataclass
 
 DIMENSIONS = "dot_dimension_numbers"
 

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
 from xgpu.indexing import bijection
@@ -12,6 +12,7 @@ from xgpu.indexing.constraints import Constraint, simplify_domain
 from xgpu.indexing.interval import EMPTY, Interval
 from xgpu.indexing.parse import parse_map
 from xgpu.indexing.simplify import Simplifier
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Closed integer intervals: the ranges of index variables and of the expressions made from them."""
 
-from dataclasses import dataclass
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

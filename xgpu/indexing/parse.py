@@ -7,12 +7,12 @@ nesting and its numbers are limited, and whatever is wrong is reported with its 
 """
 
 import re
-from dataclasses import dataclass
 from typing import NoReturn
 
 from xgpu.errors import InvalidInput
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol, weighted_sum
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 
 MAX_LENGTH = 1 << 15
 """The longest text that is read, in characters."""

@@ -1,13 +1,13 @@
 """Indexing maps of a scatter: from an element of the updates to its index vector and to the operand."""
 
 import math
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.indexing.access import Shape, dims, plain_map, ranges, shape_of
 from xgpu.indexing.affine import constant, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.control_flow import CONTROL_FLOW
@@ -23,6 +22,7 @@ from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled
 from xgpu.interface.coalescing import sectors_of_loop
 from xgpu.interface.kernel_work import kernel_seconds
+from xgpu.records import dataclass
 from xgpu.structure import callees, nested
 
 _DIALECTS = ("stablehlo.", "chlo.")

@@ -8,7 +8,6 @@ and shapes become those of one device's part.
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -27,6 +26,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.interface.api import Compiled, default_device, options_on
 from xgpu.options import Options
 from xgpu.passes.normalize.inline_calls import InlineCalls
+from xgpu.records import dataclass
 from xgpu.runtime import cuda_calls
 from xgpu.runtime.jax_backend import call_program
 from xgpu.structure import walk

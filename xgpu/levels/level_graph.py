@@ -2,11 +2,11 @@
 
 from collections import deque
 from collections.abc import Container
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from xgpu.errors import InvalidInput, did_you_mean
+from xgpu.records import dataclass
 
 Pipeline = tuple[tuple[str, str], ...]
 """Passes as their command line spells them, each with its reason; ``{target}`` and such are filled in."""

@@ -1,6 +1,6 @@
 """The functions of values that the loop language has, each the StableHLO or CHLO operation that it stands for."""
 
-from dataclasses import dataclass
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ follows ``--`` on a line is a comment.
 """
 
 import re
-from dataclasses import dataclass
 
 from xgpu.errors import InvalidInput, SourceLocation
+from xgpu.records import dataclass
 
 MAX_LENGTH = 1 << 20
 """The longest text that is read, in characters."""

@@ -15,7 +15,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from xgpu.dtypes import DTYPES
@@ -28,6 +28,7 @@ from xgpu.loop_language.functions import BITS, COMBINERS, FUNCTIONS, PAIR
 from xgpu.loop_language.parser import MAX_OPERATORS
 from xgpu.loop_language.printer import print_function
 from xgpu.loop_language.sizes import Spec
+from xgpu.records import dataclass
 
 __all__ = ["asm", "fully_par", "new", "otherwise", "out", "par", "program", "select", "seq", "sizes", "when"]
 

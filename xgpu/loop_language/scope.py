@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.nests.accesses import MAX_INDEX
@@ -12,6 +11,7 @@ from xgpu.indexing.affine import AffineExpr, Division, Ranges, constant, dim
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 
 MAX_INDEX_SIZE = 100
 """Numbers, variables and operators of an index, at most, names written out."""

@@ -4,9 +4,8 @@ Every node says where it stands. Nodes are plain: whether a name is a size, a lo
 type an expression is, is found when the tree is built into operations.
 """
 
-from dataclasses import dataclass
-
 from xgpu.errors import SourceLocation
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +12,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.points import holds, is_made, offset, position, variables_of
 from xgpu.nests.structure import PAR, SEQ, Access, accesses_in, ancestors, band_at, loop_of
+from xgpu.records import dataclass
 
 type Array = np.ndarray[Any, Any]
 

@@ -1,10 +1,11 @@
 """The accesses of a block's threads to elements of buffers since their last barrier."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from xgpu.nests.footprints import SEVERAL, Array, Footprint
+from xgpu.records import dataclass
 
 type Kind = str
 """What an access does: ``read``, ``write``, or the function by which it combines in a single step."""

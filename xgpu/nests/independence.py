@@ -7,7 +7,6 @@ few, else left open: the sanitizer finds it when the program runs.
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.nests.history import READ, WRITE, Kind, meets
 from xgpu.nests.points import is_made, offset, position, variables_of
 from xgpu.nests.structure import Access, accesses_in, ancestors, loop_of
+from xgpu.records import dataclass
 from xgpu.structure import owning_op
 
 MOST_POINTS = 1 << 19

@@ -5,7 +5,6 @@ step by step, maybe from tiles that it has copied, and computes results of them,
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from xgpu import ir
@@ -14,6 +13,7 @@ from xgpu.dialects.nests.loops import LaunchOp, NewOp, ParOp, SeqOp
 from xgpu.hlo.constants import splat_of
 from xgpu.indexing.affine import AffineExpr, Dim
 from xgpu.nests.structure import PAR, SEQ, Access, access_of, accesses_in, loop_of, operations_of, perfect_nest
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, element_of, owning_op, walk
 
 MULTIPLIED = ("bf16", "f16")

@@ -1,13 +1,13 @@
 """Steps of a block: which tiles a seq loop fills from what its steps do not change, so that it may do so ahead."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from xgpu import ir
 from xgpu.dialects.nests.accesses import WriteOp
 from xgpu.dialects.nests.loops import NewOp, ParOp, SeqOp
 from xgpu.nests.structure import PAR, accesses_in, ancestors, operations_of
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, walk
 
 _NO_TILE = "expected a tile that is made in each step, and that par loops alone fill, from what the steps do not change"

@@ -1,7 +1,6 @@
 """The structure of nests: which loops there are, how they are in each other, and what accesses which buffer."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.dialects.nests.loops import LaunchOp, ParOp, SeqOp, WhereOp
 from xgpu.dtypes import DType, dtype_of_element
 from xgpu.indexing.affine import AffineExpr, linearize
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 from xgpu.structure import owning_op, walk
 
 PAR, SEQ, LAUNCH = ParOp.OPERATION_NAME, SeqOp.OPERATION_NAME, LaunchOp.OPERATION_NAME

@@ -1,7 +1,7 @@
 """`export`: a program as a folder that C, C++ and Rust programs build against."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from xgpu.packaging.build import make_package
 from xgpu.packaging.checks.report import Checked, check_program, described
 from xgpu.packaging.model import Package
 from xgpu.packaging.write import write_package
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 

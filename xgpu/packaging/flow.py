@@ -6,10 +6,11 @@ whether anything is copied is decided with their memory, by `xgpu.packaging.home
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.packaging.model import bytes_of
+from xgpu.records import dataclass
 from xgpu.runtime.program import CompiledKernel
 
 

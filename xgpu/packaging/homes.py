@@ -8,10 +8,10 @@ in use. All other moves are copies.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from xgpu.packaging.flow import Flow, Loop, Move, Node, all_nodes
 from xgpu.packaging.liveness import Lifetimes, Span
+from xgpu.records import dataclass
 
 
 @dataclass(eq=False)

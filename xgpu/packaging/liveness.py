@@ -5,9 +5,10 @@ A loop's time is that of its head, where it asks whether to go on, and what is l
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xgpu.packaging.flow import Choice, Flow, Loop, Move, Node, Run, set_by
+from xgpu.records import dataclass
 
 type Span = tuple[int, int]
 """The first and the last time of a stretch."""

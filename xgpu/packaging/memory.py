@@ -3,7 +3,8 @@
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ is a `Variant`: which kernels, in which order, on which memory. The same steps r
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 from xgpu.device import Device
 from xgpu.dtypes import DType, format_spec
+from xgpu.records import dataclass
 
 SCRATCH_ALIGNMENT = 128
 """Alignment in bytes of scratch memory and of all that lies in it: what kernels' own memory needs."""

@@ -1,7 +1,7 @@
 """The steps of a compiled program on memory that its caller gives: launches, and the copies and zeros they need."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xgpu.packaging.flow import Choice, Flow, Loop, Move, Node, Run, all_nodes
 from xgpu.packaging.homes import Copy, Home, make_homes
@@ -21,6 +21,7 @@ from xgpu.packaging.model import (
     ZeroStep,
 )
 from xgpu.packaging.slots import final_order
+from xgpu.records import dataclass
 
 _WORD_BYTES = 8
 

@@ -1,13 +1,13 @@
 """Compares an output with the reference: largest absolute and relative error, ULPs, and whether that is agreement."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from xgpu.dtypes import DType, dtype_of_numpy, format_spec
 from xgpu.errors import CompilerError
+from xgpu.records import dataclass
 
 type Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -4,9 +4,10 @@ import ctypes
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu.errors import Fault
+from xgpu.records import dataclass
 from xgpu.target.host.block.state import (
     DEADLOCK,
     DIVERGED,

@@ -7,7 +7,6 @@ that cannot be made known, of the host executor through Python.
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -22,6 +21,7 @@ from xgpu.dialects.attributes import EXPECTED, FALLBACK, MEASURED
 from xgpu.errors import ToolError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.xla_form import xla_form
+from xgpu.records import dataclass
 from xgpu.runtime import cuda_calls
 from xgpu.runtime.host_libraries import load_host_libraries
 from xgpu.runtime.host_program import HostLaunches

@@ -9,7 +9,6 @@ in Python as it should.
 
 import ctypes
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import jax
 from jax._src.export import _export
 
 from xgpu.errors import InvalidInput, KernelFault, XgpuError
+from xgpu.records import dataclass
 from xgpu.runtime.host_faults import divergence
 from xgpu.runtime.program import CompiledKernel
 from xgpu.target.host.context import Header

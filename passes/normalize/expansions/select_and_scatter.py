@@ -6,7 +6,6 @@ them is a step of elementwise operations; else they are reduced.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -31,6 +30,7 @@ from xgpu.hlo.stablehlo_builder import (
     tensor,
 )
 from xgpu.indexing.window_numbers import window_numbers, window_padding
+from xgpu.records import dataclass
 from xgpu.structure import element_of
 
 _NONE = -1

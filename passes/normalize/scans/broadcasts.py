@@ -1,13 +1,13 @@
 """Moves broadcasts to the arrays that a scan is of, out of the operations by which it is written."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, uniform
 from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, shape_of, tensor
 from xgpu.indexing.access import integer, integers
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
+from xgpu.records import dataclass
 from xgpu.structure import attributes_of, defining_op, element_of
 
 _CUTTING = ("stablehlo.slice", "stablehlo.pad", "stablehlo.concatenate")

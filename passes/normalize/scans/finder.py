@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 
 import numpy as np
@@ -15,6 +15,7 @@ from xgpu.passes.normalize.scans.polynomials import NoPolynomialError
 from xgpu.passes.normalize.scans.recurrence import Given
 from xgpu.passes.normalize.scans.scan import Scan
 from xgpu.passes.normalize.scans.sums import Sum
+from xgpu.records import dataclass
 from xgpu.structure import element_of
 
 _MOST_COTANGENTS = 32

@@ -1,12 +1,12 @@
 """Slices and pads along one dimension: the parts of scans that are written out."""
 
-from dataclasses import dataclass
 from math import copysign
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, shape_of
 from xgpu.indexing.access import integers
 from xgpu.passes.normalize.scans.polynomials import number_of
+from xgpu.records import dataclass
 from xgpu.structure import defining_op
 
 

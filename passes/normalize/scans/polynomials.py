@@ -2,12 +2,12 @@
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from xgpu import ir
 from xgpu.hlo.scan_op import uniform
 from xgpu.hlo.stablehlo_builder import Value
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, element_of
 
 type Number = int | float

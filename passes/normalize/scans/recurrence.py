@@ -1,13 +1,13 @@
 """The gradient of a scan as another scan, from the end, of numbers and of proof points alike."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from xgpu import ir
 from xgpu.passes.normalize.scans.polynomials import Algebra, NoPolynomialError, Number, Polynomials
 from xgpu.passes.normalize.scans.transitions import Transitions
+from xgpu.records import dataclass
 
 _MOST_ARRAYS = 16
 """Arrays of a gradient's scan at most."""

@@ -1,7 +1,7 @@
 """The scans of a program whose gradients are looked for."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, shape_of
@@ -10,6 +10,7 @@ from xgpu.passes.normalize.scans.field import Points
 from xgpu.passes.normalize.scans.parts import Slice, unreversed
 from xgpu.passes.normalize.scans.polynomials import NoPolynomialError, is_pred, number_of
 from xgpu.passes.normalize.scans.recurrence import Recurrence
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, element_of
 
 

@@ -1,11 +1,12 @@
 """Sums of padded arrays, which gradients of what is read in parts are."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, hlo
 from xgpu.passes.normalize.scans.parts import spread_dimension, unreversed
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, is_result_of, producer, users_of
 
 

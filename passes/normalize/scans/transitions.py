@@ -1,10 +1,10 @@
 """The matrices of a linear recurrence, as few arrays as possible."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu.passes.normalize.scans.polynomials import Algebra, NoPolynomialError, Number, Polynomials
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

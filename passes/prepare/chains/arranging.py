@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import longest
@@ -16,6 +16,7 @@ from xgpu.indexing.affine import Dim, dim, linearize
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.tiles.tensor_views import STRIDE_BYTES
 from xgpu.passes.prepare.chains.parts import end_moved
+from xgpu.records import dataclass
 from xgpu.structure import copy_operation, defining_op, dtype_of, is_used, producer
 
 _WIDE = "f32"

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from xgpu import ir
@@ -18,6 +18,7 @@ from xgpu.passes.prepare.chains.arranging import Arrangement
 from xgpu.passes.prepare.chains.caps import caps, divided
 from xgpu.passes.prepare.chains.parts import Parts, Taken, end_moved, moved_stages, results_of, with_operands_before
 from xgpu.passes.prepare.chains.row_sums import reciprocal, row_sum
+from xgpu.records import dataclass
 from xgpu.structure import copy_operation, dtype_of, in_order, producer, users_of
 
 _LATE = "expected operands of a gradient before what reads it"

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xgpu import ir
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.indexing.access import shape_of
+from xgpu.records import dataclass
 from xgpu.structure import block_of, defining_op, dtype_of, made
 
 _MOST = 32

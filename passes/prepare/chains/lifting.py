@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from xgpu import ir
@@ -18,6 +18,7 @@ from xgpu.indexing.affine import AffineExpr, Atom, Dim, FloorDiv, Mod, dim, line
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.simplify import Simplifier
+from xgpu.records import dataclass
 from xgpu.structure import (
     attributes_of,
     backward_slice,

@@ -1,7 +1,6 @@
 """The contents of a chain that find-chains makes: the operations up to its results, and the arrays that they read."""
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.attention.chained_sums import MOVED
@@ -13,6 +12,7 @@ from xgpu.emit.families.attention.writing import MOVES
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
 from xgpu.passes.prepare.chains.lengths import Lengths
+from xgpu.records import dataclass
 from xgpu.structure import (
     backward_slice,
     block_of,

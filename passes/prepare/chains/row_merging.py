@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -21,6 +20,7 @@ from xgpu.passes.prepare.chains.rewriting import (
     moved_after,
 )
 from xgpu.passes.prepare.chains.weights import factored, has_logits_of_weights, logits_of_weights, softmax_of
+from xgpu.records import dataclass
 from xgpu.structure import backward_slice, body_of, copy_operation, element_of, in_order, is_argument
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import Attention
@@ -29,6 +29,7 @@ from xgpu.passes.prepare.chains.rewriting import (
     result_order,
 )
 from xgpu.passes.prepare.chains.weights import dropped, factored, has_logits_of_weights, logits_of_weights, softmax_of
+from xgpu.records import dataclass
 from xgpu.structure import backward_slice, body_of, copy_operation, element_of, in_order, is_argument
 
 

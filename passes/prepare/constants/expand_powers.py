@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.attention.places import SPREADS, number_of
 from xgpu.hlo.stablehlo_builder import convert, hlo, splat_like
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of, element_of, replace_op
 
 

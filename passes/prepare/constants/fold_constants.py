@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.analysis.constants.evaluator import Evaluator, is_known
 from xgpu.hlo.scan_op import SCAN
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite
+from xgpu.records import dataclass
 from xgpu.structure import behind, captured, is_argument, is_constant, is_used, producer
 
 _CONSTANT = "stablehlo.constant"

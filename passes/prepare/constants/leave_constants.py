@@ -1,7 +1,6 @@
 """The pass `leave-constants`."""
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
@@ -10,6 +9,7 @@ from xgpu.dialects.attributes import FALLBACK, RECURRENCE
 from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 
 _LARGE = 1 << 12
 """Elements from which on a constant is left to XLA."""

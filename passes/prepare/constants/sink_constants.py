@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -10,6 +9,7 @@ from xgpu.analysis.constants.evaluator import is_known
 from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import behind, blocks_of, copy_operation, in_order, is_argument, is_result_of, producer
 
 _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")

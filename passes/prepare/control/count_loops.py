@@ -1,6 +1,5 @@
 """The pass `count-loops`."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.fusion.loops.counters import counters_of, trip_count, trips_at_entry
 from xgpu.fusion.loops.rotation import is_rotated, rotated
 from xgpu.hlo.stablehlo_builder import convert, hlo, inline_block, splat, tensor
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import attributes_of, body_of, producer, replace_op
 
 

@@ -1,7 +1,6 @@
 """The pass `double-buffer-loops`."""
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
@@ -12,6 +11,7 @@ from xgpu.fusion.loops.copied_states import has_copied_states, longest_move
 from xgpu.fusion.loops.counters import Counter, counters_of, trip_count
 from xgpu.hlo.stablehlo_builder import hlo, inline_block, splat_like
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import attributes_of, body_of, count_ops, defining_op, is_constant, replace_op, walk
 
 _FEWEST_TRIPS = 8

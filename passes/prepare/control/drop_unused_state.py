@@ -1,7 +1,6 @@
 """The pass `drop-unused-state`."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
@@ -9,6 +8,7 @@ from xgpu.analysis.control_flow import planned_blocks
 from xgpu.dialects.attributes import HOST, RECURRENCE
 from xgpu.hlo.stablehlo_builder import hlo
 from xgpu.passes.framework.base import OperationRewrite, main_of
+from xgpu.records import dataclass
 from xgpu.structure import (
     attributes_of,
     body_of,

@@ -1,7 +1,6 @@
 """The pass `merge-counters`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
@@ -9,6 +8,7 @@ from xgpu.dialects.attributes import RECURRENCE
 from xgpu.fusion.loops.counters import Counter, compared_number, counters_of
 from xgpu.hlo.stablehlo_builder import hlo, splat_like
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import body_of, terminator_of
 
 

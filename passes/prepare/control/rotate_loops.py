@@ -1,12 +1,12 @@
 """The pass `rotate-loops`."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
 from xgpu.fusion.loops.counters import counters_of, trip_count, trips_at_entry
 from xgpu.fusion.loops.rotation import is_rotated, rotated
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import replace_op
 
 

@@ -1,7 +1,6 @@
 """The pass `choose-convolution-layouts`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from xgpu import ir
@@ -10,6 +9,7 @@ from xgpu.fusion.fallback import fallback_reason, is_kernel_gradient
 from xgpu.hlo.stablehlo_builder import hlo, tensor, transpose
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of, element_of, replace_op
 
 _HALVES = ("f16", "bf16")

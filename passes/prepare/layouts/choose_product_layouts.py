@@ -1,6 +1,5 @@
 """The pass `choose-product-layouts`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.hlo.stablehlo_builder import hlo, tensor, transpose
 from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION
 from xgpu.indexing.access import integers, shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.records import dataclass
 from xgpu.structure import element_of, is_result_of, is_shared, producer, replace_op, users_of
 
 _CONVERT = "stablehlo.convert"

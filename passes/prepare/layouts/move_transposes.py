@@ -1,7 +1,7 @@
 """The pass `move-transposes`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from xgpu import ir
@@ -32,6 +32,7 @@ from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.reshapes import Order
 from xgpu.indexing.window_numbers import take_window_dimensions
 from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.records import dataclass
 from xgpu.structure import element_of, is_result_of, is_used, producer, replace_op
 
 _BETWEEN = frozenset((TRANSPOSE, RESHAPE))

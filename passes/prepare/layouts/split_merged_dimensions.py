@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import broadcast, hlo, reshape, tensor
 from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.passes.framework.base import BlockRewrite
+from xgpu.records import dataclass
 from xgpu.structure import captured, dtype_of, element_of, is_used
 
 type Dimension = tuple[ir.Value, int]

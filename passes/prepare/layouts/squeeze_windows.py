@@ -1,7 +1,6 @@
 """The pass `squeeze-windows`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.window_numbers import take_window_dimensions
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, element_of, users_of
 
 _FIRST = Interval(0, 0)

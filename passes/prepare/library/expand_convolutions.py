@@ -1,7 +1,6 @@
 """The pass `expand-convolutions`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, product
 from math import prod
 from typing import Any, ClassVar, Literal
@@ -12,6 +11,7 @@ from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of, splat, ten
 from xgpu.indexing.access import integer
 from xgpu.indexing.window_numbers import window_numbers, window_padding
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import element_of, replace_op
 
 _PRECISION = "precision_config"

@@ -1,6 +1,5 @@
 """The pass `expand-solves`."""
 
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, Literal
 
@@ -9,6 +8,7 @@ from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.passes.prepare.solves.calls import DECOMPOSITIONS
 from xgpu.passes.prepare.solves.loops import cholesky, lu, permutation, solution
+from xgpu.records import dataclass
 from xgpu.structure import element_of, replace_op
 
 _CALL, _SOLVE, _CHOLESKY = (f"stablehlo.{name}" for name in ("custom_call", "triangular_solve", "cholesky"))

@@ -1,7 +1,6 @@
 """The pass `expand-sorts`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, Literal
 
@@ -13,6 +12,7 @@ from xgpu.passes.framework.base import OperationRewrite
 from xgpu.passes.prepare.sorting.elements import Order, Rows
 from xgpu.passes.prepare.sorting.merges import places_in_merged
 from xgpu.passes.prepare.sorting.ranks import places_in_tiles
+from xgpu.records import dataclass
 from xgpu.structure import element_of, is_constant, producer, replace_op
 
 _SORT = "stablehlo.sort"

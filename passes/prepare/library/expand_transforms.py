@@ -1,6 +1,5 @@
 """The pass `expand-transforms`."""
 
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, Literal
 
@@ -9,6 +8,7 @@ from xgpu.hlo.stablehlo_builder import Value, hlo, shape_of
 from xgpu.indexing.access import integers
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.passes.prepare.transforms.fourier import Complex, scaled, transformed
+from xgpu.records import dataclass
 from xgpu.structure import replace_op
 
 _MOST = 1 << 15

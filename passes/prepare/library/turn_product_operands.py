@@ -1,6 +1,5 @@
 """The pass `turn-product-operands`."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.fusion.fallback import fallback_reason, is_short
 from xgpu.hlo.stablehlo_builder import Value, hlo
 from xgpu.indexing.dot_dimensions import DIMENSIONS, OperandDimensions, operand_dimensions
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import (
     attributes_of,
     block_of,

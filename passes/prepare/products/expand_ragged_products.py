@@ -1,6 +1,5 @@
 """The pass `expand-ragged-products`."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
@@ -8,6 +7,7 @@ from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.emit.families.products.meetings import by_warp_groups
 from xgpu.hlo.chlo import RAGGED, expand_ragged
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import replace_op
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from xgpu import ir
@@ -34,6 +34,7 @@ from xgpu.passes.prepare.chains.row_sums import with_one_sum
 from xgpu.passes.prepare.chains.softmax import with_quotients
 from xgpu.passes.prepare.chains.sums import write_sums
 from xgpu.passes.prepare.chains.weights import in_column_parts
+from xgpu.records import dataclass
 from xgpu.structure import (
     attributes_of,
     backward_slice,

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -17,6 +16,7 @@ from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import BlockRewrite
+from xgpu.records import dataclass
 from xgpu.structure import behind, dtype_of, is_argument, is_constant, is_result_of, producer, users_of
 
 _TYPES = ("f16", "bf16", "f32")

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
@@ -40,6 +39,7 @@ from xgpu.indexing.tiles.ragged_maps import product_of
 from xgpu.indexing.tiles.warp_tiles import units, warp_problem
 from xgpu.passes.framework.base import OperationRewrite, main_of, operations_of
 from xgpu.passes.prepare.products.leave_epilogues import epilogue_of, late_values
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 _MARKS = (PRODUCT, PROLOGUE, JOINED, CANDIDATE, MEASURED, EXPECTED, SCHEDULE)

@@ -1,7 +1,6 @@
 """The pass `merge-products`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
@@ -19,6 +18,7 @@ from xgpu.indexing.access import shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.records import dataclass
 from xgpu.structure import attributes_of, element_of, longest_chains
 
 

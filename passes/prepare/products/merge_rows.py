@@ -1,6 +1,5 @@
 """The pass `merge-rows`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -14,6 +13,7 @@ from xgpu.passes.framework.base import OperationRewrite, main_of
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.prepare.chains.row_merging import MergedRows
 from xgpu.passes.support.index_ops import erase_unused
+from xgpu.records import dataclass
 from xgpu.structure import backward_slice, in_order, replace_op
 
 _FORMS = ((False, True), (False, False), (True, False))

@@ -1,7 +1,6 @@
 """The pass `pad-products`."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -22,6 +21,7 @@ from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.passes.prepare.products.leave_epilogues import epilogue_of, late_values
+from xgpu.records import dataclass
 from xgpu.structure import (
     attributes_of,
     behind,

@@ -1,6 +1,5 @@
 """The pass `reduce-computed-products`."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
@@ -14,6 +13,7 @@ from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import attributes_of, dtype_of, element_of, replace_op
 
 

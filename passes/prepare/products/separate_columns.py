@@ -1,7 +1,7 @@
 """The pass `separate-columns`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from xgpu import ir
@@ -13,6 +13,7 @@ from xgpu.hlo.stablehlo_builder import hlo, reshape, tensor
 from xgpu.indexing.access import identity_map, integer, integers, shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.records import dataclass
 from xgpu.structure import attributes_of, defining_op, element_of, in_order, is_constant, users_of
 
 _CONCATENATE, _PAD, _SLICE = "stablehlo.concatenate", "stablehlo.pad", "stablehlo.slice"

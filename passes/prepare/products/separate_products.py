@@ -1,7 +1,6 @@
 """The pass `separate-products`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -9,6 +8,7 @@ from xgpu.device import DEFAULT_DEVICE, DeviceName
 from xgpu.fusion.fallback import PRODUCT, VIEWS
 from xgpu.fusion.product_merges import is_left_to_xla, merged_by_xla, sharing, worth_merging
 from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.records import dataclass
 from xgpu.structure import copy_operation, is_argument, is_result_of, producer
 
 _GENERATORS = ("stablehlo.constant", "stablehlo.iota")

@@ -1,7 +1,6 @@
 """The pass `split-chains`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -15,6 +14,7 @@ from xgpu.passes.framework.base import OperationRewrite, main_of
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.prepare.chains.rewriting import moved_after
 from xgpu.passes.prepare.chains.splitting import PartChain
+from xgpu.records import dataclass
 from xgpu.structure import replace_op, users_of
 
 _MOST_LOOKED_AT = 64

@@ -1,12 +1,12 @@
 """The pass `turn-ragged-products`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.chlo import RAGGED, RAGGED_DIMENSIONS, RaggedDimensions
 from xgpu.indexing.access import integers
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import defining_op
 
 _TRANSPOSE = "stablehlo.transpose"

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -23,6 +22,7 @@ from xgpu.hlo.stablehlo_builder import (
 from xgpu.indexing.access import integers
 from xgpu.indexing.window_numbers import window_numbers, window_padding
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import element_of, is_result_of, is_used, producer, replace_op
 
 _PAD = "stablehlo.pad"

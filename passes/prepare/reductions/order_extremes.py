@@ -1,6 +1,5 @@
 """The pass `order-extremes`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -12,6 +11,7 @@ from xgpu.hlo.constants import is_number
 from xgpu.hlo.stablehlo_builder import hlo
 from xgpu.hlo.widening import Widening
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 

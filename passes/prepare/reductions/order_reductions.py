@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -17,6 +16,7 @@ from xgpu.indexing.access import Shape, integer, integers, shape_of
 from xgpu.indexing.affine import Dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of
 from xgpu.target_machine import WARP_SIZE
 

@@ -1,7 +1,6 @@
 """The pass `simplify-single-reductions`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -9,6 +8,7 @@ from xgpu.analysis.combiners import combiners
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, reshape, shape_of
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import replace_op
 
 _ELEMENTWISE: Mapping[str, Callable[[Value, Value], Value]] = {

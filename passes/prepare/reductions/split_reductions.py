@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -19,6 +18,7 @@ from xgpu.hlo.operations import OPERATIONS, AccessKind
 from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of, tensor
 from xgpu.indexing.hlo_maps import access_kind, unchanged
 from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.records import dataclass
 from xgpu.structure import element_of, is_argument, producer
 
 SMALLEST_PART = 1 << 13

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -13,6 +12,7 @@ from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, shape_of
 from xgpu.indexing.window_numbers import window_numbers, window_padding
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import element_of, replace_op
 
 _IDEMPOTENT = frozenset(("and", "or", "minimum", "maximum"))

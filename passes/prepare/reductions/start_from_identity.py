@@ -1,6 +1,5 @@
 """The pass `start-from-identity`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -8,6 +7,7 @@ from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.initial_values import start_from_identity
 from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

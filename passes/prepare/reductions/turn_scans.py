@@ -1,7 +1,6 @@
 """The pass `turn-scans`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -10,6 +9,7 @@ from xgpu.hlo.scan_op import SCAN, binary_function, build_scan, identity_of, is_
 from xgpu.hlo.stablehlo_builder import Value, convert, hlo, inline_block, shape_of, splat_like
 from xgpu.indexing.access import integer, integers
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, element_of, is_argument, producer, replace_op, users_of
 
 _REVERSE, _PAD, _SLICE, _CONCATENATE = (f"stablehlo.{name}" for name in "reverse pad slice concatenate".split())

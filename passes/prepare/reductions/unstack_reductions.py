@@ -1,7 +1,7 @@
 """The pass `unstack-reductions`."""
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from xgpu import ir
@@ -10,6 +10,7 @@ from xgpu.hlo.scan_op import ELEMENTWISE, combine_elements, is_elementwise, unif
 from xgpu.hlo.stablehlo_builder import broadcast, hlo, reshape, shape_of, tensor
 from xgpu.indexing.access import integer, integers
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 from xgpu.structure import attributes_of, element_of, is_argument, producer, replace_op
 
 _CONCATENATE = "stablehlo.concatenate"

@@ -1,6 +1,5 @@
 """The pass `widen-packed`."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.dialects.attributes import FALLBACK
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.widening import Widening
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.records import dataclass
 
 _ARITHMETIC = frozenset(f"stablehlo.{name}" for name in "add subtract multiply and or xor".split())
 _ORDERING = frozenset(f"stablehlo.{name}" for name in "maximum minimum compare select and or".split())

@@ -1,12 +1,12 @@
 """Builders of scatters and gathers that use the indices of a given scatter, at the current insertion point."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from xgpu import ir
 from xgpu.analysis.combiners import promises
 from xgpu.hlo.stablehlo_builder import Value, fill_region, hlo, shape_of, tensor
+from xgpu.records import dataclass
 from xgpu.structure import element_of
 
 Body = Callable[[list[Value]], Sequence[Value]]

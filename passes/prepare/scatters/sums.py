@@ -9,12 +9,12 @@ Infinities and NaN are counted where the largest magnitude is one of them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, convert, hlo, shape_of, splat, splat_like, tensor
 from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.passes.prepare.scatters.builder import Places
+from xgpu.records import dataclass
 from xgpu.structure import element_of
 
 MOST_WINDOWS = 2**31

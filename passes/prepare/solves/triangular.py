@@ -1,9 +1,8 @@
 """Solutions of small triangular systems by substitution."""
 
-from dataclasses import dataclass
-
 from xgpu.hlo.stablehlo_builder import Value, hlo, shape_of
 from xgpu.passes.prepare.solves.elements import elements_of, part_of, spread, stacked
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

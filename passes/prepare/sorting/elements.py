@@ -1,7 +1,6 @@
 """What a sort asks for at single elements, for rows that lie one after the other in arrays of rank 1."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.hlo.scan_op import combine_elements
@@ -18,6 +17,7 @@ from xgpu.hlo.stablehlo_builder import (
     splat,
     tensor,
 )
+from xgpu.records import dataclass
 from xgpu.structure import element_of
 
 POSITION = "i32"

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of, splat, splat_like, tensor
+from xgpu.records import dataclass
 from xgpu.structure import element_of
 
 _LONGEST = 64

@@ -1,7 +1,6 @@
 """Results of operations that threads compute element by element, in shared memory or in registers."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -24,6 +23,7 @@ from xgpu.passes.tiles.blocks.products.fragments import (
 )
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.structured import only_if
+from xgpu.records import dataclass
 
 _Write = Callable[[ElementCode, Space, Indices], None]
 

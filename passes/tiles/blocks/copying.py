@@ -1,7 +1,7 @@
 """Copies of tiles of arrays into shared memory, by loads and stores or by asynchronous copies."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu import ir
 from xgpu.dialects.attributes import ASYNC, BULK, COPY, PLAIN
@@ -18,6 +18,7 @@ from xgpu.passes.tiles.blocks.memory.stored import MOST_BYTES, element_bytes
 from xgpu.passes.tiles.blocks.memory.units import Units, widest
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.ring import i32
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 _ASYNC_BYTES = (16, 8, 4)

@@ -1,7 +1,5 @@
 """The threads of a kernel that is written on tiles: its operations one after the other, as was decided of each."""
 
-from dataclasses import dataclass
-
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.block import copies
@@ -22,6 +20,7 @@ from xgpu.passes.tiles.blocks.reductions import Reduction
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.blocks.stepping import StepLoop
 from xgpu.passes.tiles.blocks.storing import store_tile
+from xgpu.records import dataclass
 from xgpu.structure import users_of
 
 _ADD = "stablehlo.add"

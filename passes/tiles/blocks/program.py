@@ -1,7 +1,6 @@
 """A kernel that is written on tiles, and what was decided about each of them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -16,6 +15,7 @@ from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, only
 from xgpu.passes.tiles.blocks.memory.shared import Layout
 from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of, owning_op
 from xgpu.target_machine import WARP_SIZE
 

@@ -1,7 +1,6 @@
 """Reductions of tiles: lanes of a warp share the elements of a result, and exchange what they have of it."""
 
 import math
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.threads import ShuffleOp
@@ -21,6 +20,7 @@ from xgpu.passes.tiles.blocks.memory.units import widest
 from xgpu.passes.tiles.blocks.products.fragments import LANE, THREAD, Indices
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.structured import only_if
+from xgpu.records import dataclass
 from xgpu.structure import body_of, dtype_of
 from xgpu.target_machine import WARP_SIZE
 

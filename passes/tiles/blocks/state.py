@@ -1,7 +1,7 @@
 """The state while a block's code is written: the places of its tiles, and the numbers of block and step."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xgpu import ir
 from xgpu.dialects.block.tiles import TileOp
@@ -10,6 +10,7 @@ from xgpu.passes.tiles.blocks.memory.shared import SharedTile
 from xgpu.passes.tiles.blocks.memory.space import Space
 from xgpu.passes.tiles.blocks.products.fragments import FragmentTile
 from xgpu.passes.tiles.blocks.program import BlockKernel
+from xgpu.records import dataclass
 
 
 @dataclass(eq=False)

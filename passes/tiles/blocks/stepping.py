@@ -1,7 +1,7 @@
 """The loop over the steps of a block: what it carries, and the copies that run ahead of it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from xgpu import ir
@@ -23,6 +23,7 @@ from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.ring import i32
 from xgpu.passes.tiles.roles import below
 from xgpu.passes.tiles.structured import Values, counted, only_if
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

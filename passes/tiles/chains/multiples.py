@@ -1,7 +1,6 @@
 """Products with numbers, and quotients by them, in fewer instructions, rounded as the program rounds them."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from xgpu import ir
 from xgpu.emit.scalar.op import constant
 from xgpu.indexing.access import shape_of
 from xgpu.passes.tiles.chains.powers import number_of
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, element_of, is_constant, is_result_of, producer, users_of
 
 _LEAST = 2.0**-20

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.block import matrices, waits
@@ -22,6 +21,7 @@ from xgpu.passes.tiles.ring import Ring, i32, offset
 from xgpu.passes.tiles.roles import ThreadNumbers, equal
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.vectors import bitcast, from_elements
+from xgpu.records import dataclass
 from xgpu.structure import element_of
 from xgpu.target_machine import WARPGROUP_SIZE
 

@@ -10,7 +10,6 @@ a second time, with all steps.
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -27,6 +26,7 @@ from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.roles import ThreadNumbers, equal
 from xgpu.passes.tiles.structured import Loop, Values, counted, only_if
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 _WORD = 4

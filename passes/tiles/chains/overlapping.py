@@ -4,7 +4,6 @@ While both are under way tensor cores are busy, and what lies between the produc
 as its first product is there. What the second is added to comes last: the sums are read once it is complete.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -17,6 +16,7 @@ from xgpu.passes.tiles.chains.program import ChainProduct
 from xgpu.passes.tiles.chains.spreads import Spread, SpreadCode, accumulators, of_accumulators
 from xgpu.passes.tiles.chains.steps import ChainSteps, left_of, of_part, rows_of
 from xgpu.passes.tiles.structured import Values, counted, only_if
+from xgpu.records import dataclass
 from xgpu.structure import element_of, is_result_of, producer, users_of
 
 _CONVERT = "stablehlo.convert"

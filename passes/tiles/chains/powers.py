@@ -3,13 +3,12 @@
 That unit has an eighth of the rate of additions. (Source: FlashAttention-4 computes a share of its exponentials so.)
 """
 
-from dataclasses import dataclass
-
 from xgpu import ir
 from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import shape_of
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.arith_builder import constant, integer_type
+from xgpu.records import dataclass
 from xgpu.structure import element_of, is_constant, is_result_of, producer
 
 _COEFFICIENTS = {

@@ -1,7 +1,6 @@
 """lower-tiles' view of a kernel of level ``tiles`` whose steps have several products, one after the other."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -17,6 +16,7 @@ from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, check_numbers, only, stored, tile_operand
 from xgpu.passes.tiles.chains.powers import Powers
 from xgpu.passes.tiles.chains.spreads import Form
+from xgpu.records import dataclass
 from xgpu.structure import block_of, body_of, defining_op, dtype_of, is_result_of, producer, users_of
 
 _ADD = "stablehlo.add"

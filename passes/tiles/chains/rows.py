@@ -1,7 +1,6 @@
 """A warp group's computation on its 64 rows: its steps, and what follows the last."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -23,6 +22,7 @@ from xgpu.passes.tiles.chains.storing import Room, Staged, Storing
 from xgpu.passes.tiles.chains.turns import Turns
 from xgpu.passes.tiles.ring import i32
 from xgpu.passes.tiles.structured import Values, counted
+from xgpu.records import dataclass
 from xgpu.structure import element_of
 
 _FIRST_BARRIER = 1

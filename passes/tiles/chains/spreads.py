@@ -8,7 +8,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xgpu import ir
 from xgpu.dialects.attributes import WEIGHT
@@ -30,6 +30,7 @@ from xgpu.passes.tiles.chains.powers import Exponent, Powers, is_of_two, number_
 from xgpu.passes.tiles.chains.reading import are_paired, read_element, read_pair
 from xgpu.passes.tiles.chains.uniform import compared, holds_everywhere
 from xgpu.passes.tiles.vectors import elements, from_elements
+from xgpu.records import dataclass
 from xgpu.structure import body_of, dtype_of, element_of, is_constant, producer, users_of
 
 ROW_LANES = 4

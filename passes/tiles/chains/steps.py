@@ -4,7 +4,7 @@ Products of tiles start where the program has them, so that the next one is unde
 computed. Sums are left to the end of the step.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from xgpu import ir
@@ -26,6 +26,7 @@ from xgpu.passes.tiles.chains.storing import Storing
 from xgpu.passes.tiles.chains.turns import Turns
 from xgpu.passes.tiles.roles import ThreadNumbers
 from xgpu.passes.tiles.structured import Values
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of, producer
 
 _HALVES = 2

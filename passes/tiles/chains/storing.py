@@ -4,7 +4,7 @@ Neighbours in a row that four lanes hold are a sector of f32. Of rows a lane wri
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu import ir
 from xgpu.dialects.block import copies, waits
@@ -26,6 +26,7 @@ from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.roles import ThreadNumbers, equal
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.vectors import from_elements
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 from xgpu.target_machine import WARPGROUP_SIZE
 

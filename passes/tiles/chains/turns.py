@@ -4,14 +4,13 @@ So while tensor cores compute the products of one, others compute what lies betw
 the same at the same time. (Source: FlashAttention-3's ping-pong of two warp groups.)
 """
 
-from dataclasses import dataclass
-
 from xgpu import ir
 from xgpu.dialects.block.waits import NamedBarrierOp
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.ring import as_i32, i32
 from xgpu.passes.tiles.roles import ThreadNumbers, equal
 from xgpu.passes.tiles.structured import only_if
+from xgpu.records import dataclass
 from xgpu.target_machine import WARPGROUP_SIZE
 
 

@@ -1,7 +1,7 @@
 """The elements of a left operand as threads compute them: of those of one tile, and of what they read besides."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xgpu import ir
 from xgpu.dialects.block.tiles import TileOp
@@ -18,6 +18,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.structured import Values
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of, element_of, made, producer
 
 _CONSTANT = "stablehlo.constant"

@@ -5,7 +5,6 @@ each other's waits: one computes while the tensor cores multiply for the other.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.block import matrices, waits
@@ -21,6 +20,7 @@ from xgpu.passes.tiles.prologues.reading import NarrowTile
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.structured import Values
 from xgpu.passes.tiles.vectors import bitcast, from_elements
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of, element_of
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 

@@ -2,7 +2,6 @@
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.xgpu import ApplyIndexingOp
@@ -16,6 +15,7 @@ from xgpu.passes.tiles.prologues.elements import Narrow, Place
 from xgpu.passes.tiles.ring import offset
 from xgpu.passes.tiles.structured import Values
 from xgpu.passes.tiles.warp_copies import address
+from xgpu.records import dataclass
 
 _CHUNK = 16
 _LARGE = float(1 << 23)

@@ -1,7 +1,9 @@
 """Garbage is collected rarely while programs are compiled, and as before afterwards."""
 
 import gc
+import sys
 import threading
+import types
 
 import pytest
 
@@ -64,3 +66,35 @@ def test_an_error_restores():
     with pytest.raises(ValueError, match="no"), rare_collections():
         raise ValueError("no")
     assert gc.get_threshold() == before
+
+
+@pytest.fixture
+def nothing_frozen():
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()
+    yield
+    if frozen:
+        gc.freeze()
+
+
+def _is_old(thing):
+    return any(each is thing for each in gc.get_objects(generation=2))
+
+
+@pytest.mark.usefixtures("nothing_frozen")
+@pytest.mark.parametrize("imports", [True, False])
+def test_what_modules_bring_is_taken_for_old(monkeypatch, imports):
+    with rare_collections():
+        made = [[]]
+        if imports:
+            monkeypatch.setitem(sys.modules, "brought", types.ModuleType("brought"))
+    assert _is_old(made) == imports
+
+
+@pytest.mark.usefixtures("nothing_frozen")
+def test_what_somebody_froze_stays_frozen(monkeypatch):
+    gc.freeze()
+    with rare_collections():
+        monkeypatch.setitem(sys.modules, "brought", types.ModuleType("brought"))
+    assert gc.get_freeze_count() > YOUNG_OBJECTS
+    gc.unfreeze()

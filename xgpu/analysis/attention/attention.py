@@ -6,7 +6,6 @@ indexing map, and both reductions of the softmax must be of the very elements th
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -18,6 +17,7 @@ from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 from xgpu.structure import backward_slice, captured, defining_op, dtype_of
 
 _DIVIDE = "stablehlo.divide"

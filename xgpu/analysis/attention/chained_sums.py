@@ -5,7 +5,6 @@ computed from the logits element by element, and so is what the gradients of que
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of
 
 MOVED = ("stablehlo.transpose", "stablehlo.reshape", "stablehlo.convert")

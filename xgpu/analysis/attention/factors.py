@@ -1,7 +1,6 @@
 """Logits that are another value times a number, or divided by one, which can be left to the exponential."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from xgpu.analysis.attention.places import behind, number_of, then
 from xgpu.analysis.attention.softmax import Softmax
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of
 
 _MOVES = frozenset(("stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim"))

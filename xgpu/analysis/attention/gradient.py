@@ -8,7 +8,7 @@ also one of the result times its gradient: over the elements of a row instead of
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from xgpu import ir
@@ -34,6 +34,7 @@ from xgpu.indexing.affine import AffineExpr, symbol
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 from xgpu.structure import block_of, defining_op, dtype_of, is_used, producer, users_of
 
 

@@ -4,7 +4,7 @@ The softmax is there, and the gradient of its weights, a product of the result's
 the result would be.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu import ir
 from xgpu.analysis.attention.chained_sums import inverted
@@ -15,6 +15,7 @@ from xgpu.indexing.access import identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, symbol
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, producer, users_of
 
 _FACTORED = ("stablehlo.multiply", "stablehlo.divide", "stablehlo.select", "stablehlo.convert")

@@ -1,7 +1,7 @@
 """The softmax that a value is, found by what is computed."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.simplify import Simplifier
+from xgpu.records import dataclass
 from xgpu.structure import backward_slice, defining_op, is_result_of
 
 _DIVIDE = "stablehlo.divide"

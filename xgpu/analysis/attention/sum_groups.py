@@ -5,11 +5,11 @@ gradients: no product's result is needed in memory.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.attention.gradient import drops_nothing
 from xgpu.analysis.attention.places import DOT, is_tiled
+from xgpu.records import dataclass
 from xgpu.structure import producer, users_of
 
 

@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import Attention
@@ -14,6 +14,7 @@ from xgpu.indexing.affine import AffineExpr, Dim, constant
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of
 
 _MOVES = frozenset(("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim"))

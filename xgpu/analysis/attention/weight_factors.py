@@ -7,13 +7,14 @@ so as a choice, or as a product with a condition that is made a number.
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from xgpu import ir
 from xgpu.analysis.attention.places import MOVES, SPREADS, Place, behind, number_of, then
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of
 
 _MULTIPLY, _DIVIDE, _SELECT = "stablehlo.multiply", "stablehlo.divide", "stablehlo.select"

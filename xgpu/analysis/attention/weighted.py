@@ -1,7 +1,6 @@
 """Products that add up rows of an array, each times a computed factor: the roles of their operands."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -9,6 +8,7 @@ from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ what rules connect, or by CP-SAT of OR-tools where a part is too large for that 
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xgpu.block_plan.cp_sat import cp_sat, solve
+from xgpu.records import dataclass
 
 MOST_NODES = 20_000
 """Choices that branch and bound looks at before CP-SAT is asked, if it is there."""

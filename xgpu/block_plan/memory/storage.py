@@ -6,10 +6,10 @@ takes more than what is in use at once, CP-SAT looks for the smallest placement,
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xgpu.block_plan.cp_sat import cp_sat, solve
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ CUTLASS' swizzles); elsewhere rows are an odd number of chunks apart (its "shift
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from xgpu.block_plan.graph import Tile
 from xgpu.block_plan.memory.strides import CHUNK_BYTES
 from xgpu.indexing.bank_conflicts import extra_wavefronts
+from xgpu.records import dataclass
 
 LINE_CHUNKS = 8
 """Chunks of 128 bytes: those of all banks."""

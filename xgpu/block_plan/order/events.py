@@ -6,11 +6,11 @@ is the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu.block_plan.chains import Where
 from xgpu.block_plan.graph import Carried, Graph
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

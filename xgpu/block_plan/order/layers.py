@@ -7,7 +7,9 @@ be in (Mirage's depth labels), or in the last one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+
+from xgpu.records import dataclass
 
 MOST_GROUPS = 40_000
 """Layers that the search looks at, at most: a quarter of a second. Nine jobs in any order have 19,683."""

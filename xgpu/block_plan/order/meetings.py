@@ -8,9 +8,9 @@ first: there are many steps.
 
 import itertools
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from xgpu.block_plan.order.events import Event, Order, Plan
+from xgpu.records import dataclass
 
 _MOST_WAYS = 4096
 """Combinations of meetings of several loops that are compared at most."""

@@ -8,12 +8,13 @@ outside, in which steps are two jobs: up to their first meeting, and from their 
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu.block_plan.order.events import Event, Order, Plan, needs, text_order
 from xgpu.block_plan.order.layers import Job, Layers, arrange
 from xgpu.block_plan.order.lifetimes import lifetimes
 from xgpu.block_plan.order.meetings import end_of, meetings, suffices, timeline
+from xgpu.records import dataclass
 
 _MOST_LOOPS = 4
 """Loops of which both ways to place a meeting between two steps are tried."""

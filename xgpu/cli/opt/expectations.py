@@ -9,10 +9,10 @@ The same for ``expected-warning``, ``expected-note`` and ``expected-remark``. Ea
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from xgpu.cli.diagnostics import Diagnostic
 from xgpu.errors import SourceLocation
+from xgpu.records import dataclass
 
 _EXPECTATION = re.compile(
     r"expected-(?P<severity>error|warning|note|remark)(?P<re>-re)? *"

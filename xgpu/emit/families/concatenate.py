@@ -11,7 +11,7 @@ the iteration space: XLA's concatenate emitter, which takes the largest operand'
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Self
 
@@ -31,6 +31,7 @@ from xgpu.indexing.affine import delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 _JOINED = Reason("a walk over the operands of a concatenation, each in its own order")
 

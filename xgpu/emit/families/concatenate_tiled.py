@@ -10,7 +10,7 @@ whatever the sizes are. How many rows make a tile, and how far apart they are, i
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Self
 
@@ -29,6 +29,7 @@ from xgpu.errors import InvalidInput
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 

@@ -11,7 +11,7 @@ space: XLA's emitter of input slices.)
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Self
 
@@ -37,6 +37,7 @@ from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 SLICE = "stablehlo.slice"
 _SAME_VALUE = Reason("both are slices of one value")

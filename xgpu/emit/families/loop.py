@@ -8,7 +8,7 @@ see ``elements_per_thread``.)
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -32,6 +32,7 @@ from xgpu.indexing.affine import delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 ROWS = 2
 """Rows of which a thread takes the same columns, where it takes more than one."""

@@ -6,7 +6,7 @@ parts have blocks of one size, whose shared memory is that of the part that need
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, Self, cast
@@ -43,6 +43,7 @@ from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 from xgpu.structure import callees
 
 _CALL = "func.call"

@@ -7,7 +7,7 @@ reads depend on none of the others. Where elements of a row need sums of it, the
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from xgpu import ir
@@ -38,6 +38,7 @@ from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 _MOST_READS = 32
 """Elements that a thread reads before it waits for the first of them."""

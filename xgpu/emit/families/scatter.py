@@ -7,7 +7,7 @@ overwrites: which of several such updates is the last is not defined. (Source: X
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -28,6 +28,7 @@ from xgpu.indexing.affine import symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.scatter_maps import ScatterMaps, scatter_maps
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 from xgpu.target_machine import ADDED_AS_VECTORS
 

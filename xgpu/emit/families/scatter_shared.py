@@ -6,7 +6,6 @@ of each operand, begins it with the combiner's identity, updates it, and then up
 
 import math
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
@@ -25,6 +24,7 @@ from xgpu.emit.schedule import Schedule, whole_number
 from xgpu.indexing.affine import delinearize, dim, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 _THREADS = 512

@@ -9,7 +9,7 @@ with warps; that threads walk several rows whose loads come first is ours.)
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import batched
 from typing import Self
 
@@ -31,6 +31,7 @@ from xgpu.indexing.affine import constant as affine
 from xgpu.indexing.affine import delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of, element_of
 
 _ROWS = 8

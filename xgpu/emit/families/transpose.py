@@ -6,7 +6,7 @@ operands' shape too; the epilogue computes the other results from the values in 
 
 import math
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Self
 
@@ -29,6 +29,7 @@ from xgpu.indexing.affine import AffineExpr, delinearize, dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 _SIDE = {1: 128, 2: 128, 4: 64, 8: 32, 16: 32}
 """Rows and columns of a tile by the bytes of an element: enough for every bank, and for 16 bytes a thread or more."""

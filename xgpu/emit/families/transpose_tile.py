@@ -9,10 +9,10 @@ alignment of chunks.)
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
 
 WARP = WARP_SIZE

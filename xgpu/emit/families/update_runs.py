@@ -5,7 +5,6 @@ An output is the memory of the operand that is updated, a parameter that the ker
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xgpu import ir
@@ -23,6 +22,7 @@ from xgpu.fusion.grouping.families import Heroes, Results
 from xgpu.indexing.access import Shape
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

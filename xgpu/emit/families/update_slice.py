@@ -5,7 +5,7 @@ Heroes are ``dynamic_update_slice`` operations whose updates have one shape. The
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Self
 
@@ -25,6 +25,7 @@ from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.indexing.access import Shape, dims, ranges, shape_of
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 _MOST_ELEMENTS = 16

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self, cast
 
 from xgpu import ir
@@ -27,6 +27,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.nests.maps.box_scores import ACCESS_BITS
 from xgpu.nests.maps.boxes import boxed, steps_of
 from xgpu.nests.structure import SEQ, Access, access_of, accesses_in, band_at, is_short, operations_of
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of, owning_op, walk
 
 MAX_UNROLLED = 10_000

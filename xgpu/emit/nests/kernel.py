@@ -6,7 +6,6 @@ kernel (`xgpu.emit.kernel_builder`).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 from xgpu import ir
@@ -19,6 +18,7 @@ from xgpu.emit.kernel_builder import entry_function
 from xgpu.emit.nests.body import BodyWriter, Memories
 from xgpu.emit.nests.products import ProductNest
 from xgpu.nests.structure import accesses_in, all_launches_of
+from xgpu.records import dataclass
 from xgpu.structure import owning_op
 
 LEVEL = "emitted"

@@ -4,7 +4,6 @@ How threads copy tiles, multiply and add is then what those decide for such prod
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.device import Device
@@ -18,6 +17,7 @@ from xgpu.hlo.tensor_cores import PRECISION
 from xgpu.indexing.dot_dimensions import DIMENSIONS
 from xgpu.nests.products import Axis, Operand, TileProduct, tile_product
 from xgpu.options import Options
+from xgpu.records import dataclass
 from xgpu.structure import attributes_of
 
 INSTRUCTIONS = {"product": attributes.BY_WARP_GROUPS, "warp_product": attributes.BY_WARPS}

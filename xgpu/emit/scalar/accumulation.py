@@ -5,13 +5,13 @@ and operation works here as it does elsewhere.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dtypes import DType, dtype_named
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.source_location import unsupported
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 

@@ -5,13 +5,13 @@ logarithms and the square root are StableHLO of real numbers by now: the fronten
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dtypes import DType, dtype_named
 from xgpu.emit.scalar.convert import convert_value
 from xgpu.emit.scalar.op import Builder, ScalarOp, constant
 from xgpu.emit.scalar.real import Real, both, either, negated, select
+from xgpu.records import dataclass
 
 _INFINITY = float("inf")
 

@@ -1,11 +1,11 @@
 """The input of a scalar builder: one operation at one point, with its operands' values there."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
 from xgpu.dtypes import DType, dtype_of_element
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 

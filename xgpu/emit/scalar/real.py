@@ -1,9 +1,8 @@
 """Formulas over floating-point scalars, written with operators."""
 
-from dataclasses import dataclass
-
 from xgpu import ir
 from xgpu.emit.scalar.op import compare_floats, constant
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -11,6 +10,7 @@ from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place, updated_op
 from xgpu.device import Device
 from xgpu.fusion.fallback import BARRIER, fallback_reason
 from xgpu.fusion.grouping.families import Families, Kind
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,12 +1,12 @@
 """The planner's decisions and their reasons: records that it returns with the plan, text on request."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from xgpu import ir
 from xgpu.hlo.source_location import source_of
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 
 class Verdict(Enum):

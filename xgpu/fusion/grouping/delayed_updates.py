@@ -7,13 +7,14 @@ a stack for each value, as soon as that is there. Nothing in the body reads the 
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts
 from xgpu.analysis.in_place import UPDATE_SLICE, updated_operands
 from xgpu.fusion.grouping.groups import Group, Grouping
+from xgpu.records import dataclass
 from xgpu.structure import captured, producer
 
 

@@ -6,7 +6,6 @@ the families in the order of the table, and decides by what they say of themselv
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from xgpu.fusion.grouping.decisions import Decision
 from xgpu.fusion.grouping.moves import Moves
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 if TYPE_CHECKING:
     from xgpu.fusion.grouping.groups import Grouping

@@ -6,7 +6,7 @@ by each consumer. One pass over the program, in program order.
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts, bitcasts_behind, is_bitcast
@@ -37,6 +37,7 @@ from xgpu.fusion.widened_operands import widening
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 from xgpu.structure import captured, dtype_of, is_constant, is_used, producer
 from xgpu.target_machine import WARP_SIZE
 

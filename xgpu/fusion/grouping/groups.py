@@ -7,7 +7,7 @@ another.
 """
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from xgpu import ir
@@ -15,6 +15,7 @@ from xgpu.analysis.heroes import Form
 from xgpu.analysis.root_indices import MOST_ROOTS
 from xgpu.fusion.grouping.families import Families, Kind
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 MOST_OPERATIONS = 64
 """Operations that kernels may duplicate to recompute a value; without a bound, programs could grow quadratically."""

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from xgpu import ir
 from xgpu.analysis.in_place import updated_operands
 from xgpu.fusion.grouping.groups import Levels
+from xgpu.records import dataclass
 from xgpu.structure import producer, users_of
 
 

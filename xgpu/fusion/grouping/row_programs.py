@@ -9,7 +9,7 @@ for other inputs of its loops, such as the scales that a network computes beside
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from xgpu import ir
@@ -29,6 +29,7 @@ from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 from xgpu.structure import captured, producer
 
 _OWN_ROWS = Reason("each element needs the reductions of its own row only, which the threads of the row hold")

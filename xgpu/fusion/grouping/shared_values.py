@@ -14,7 +14,6 @@ time exponential in their length.
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import partial
 from typing import Self
 
@@ -35,6 +34,7 @@ from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping
 from xgpu.indexing.access import shape_of
 from xgpu.numbered_block import Number, NumberedBlock
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 type _Choice = dict[Number, int]
 """Values to store, each with the level of the kernel that does."""

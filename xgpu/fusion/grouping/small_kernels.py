@@ -5,7 +5,7 @@ nothing of each other, so one launch can have blocks for all of them. (XLA's GPU
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from xgpu import ir
@@ -21,6 +21,7 @@ from xgpu.fusion.grouping.delayed_updates import delay_lone_loops, delay_updates
 from xgpu.fusion.grouping.families import Candidate, Families, KernelFamily, Kind
 from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 from xgpu.structure import backward_slice, in_order
 
 _MOST_PARTS = 32

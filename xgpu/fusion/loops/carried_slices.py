@@ -4,7 +4,6 @@ Whether such a loop is one kernel is then as plain as of one that was written by
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.combiners import combined
@@ -13,6 +12,7 @@ from xgpu.fusion.loops.split_states import SplitLoop, between
 from xgpu.fusion.loops.written_slices import Loop, Written, written_of
 from xgpu.hlo.stablehlo_builder import broadcast, hlo, inline_block, reshape, splat, splat_like, tensor
 from xgpu.indexing.access import shape_of
+from xgpu.records import dataclass
 from xgpu.structure import attributes_of, body_of, copy_operation, element_of, producer, terminator_of
 
 _FEWEST_TRIPS = 2

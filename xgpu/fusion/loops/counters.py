@@ -1,7 +1,6 @@
 """Facts about a loop that are known before it runs: its trip count, and the values of its counters."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from xgpu import ir
 from xgpu.dtypes import DType
 from xgpu.indexing.access import shape_of
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of, is_argument, is_constant, is_result_of, owning_op, producer, terminator_of
 
 Numbers = np.ndarray[Any, Any]

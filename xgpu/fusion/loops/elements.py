@@ -5,7 +5,6 @@ What an element reads is what its operation's indexing maps say, with constants 
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from xgpu import ir
@@ -21,6 +20,7 @@ from xgpu.indexing.access import Access, integer, shape_of
 from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.scatter_maps import ScatterMaps, scatter_maps
+from xgpu.records import dataclass
 from xgpu.structure import attributes_of, element_of, is_argument, made, owning_op, producer
 
 Index = tuple[int | None, ...]

@@ -10,7 +10,6 @@ Elements may also depend on those of their row, by reductions of rows that some 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from xgpu.fusion.loops.counters import Counter, counters_of, numbers_of, trip_co
 from xgpu.indexing.access import Shape, dims, integers, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, linearize
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 from xgpu.structure import is_result_of, producer, terminator_of
 
 _MOST_TRIPS = (1 << 31) - 64

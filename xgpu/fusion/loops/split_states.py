@@ -9,7 +9,6 @@ are written out.
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.fusion.fallback import BARRIER
@@ -20,6 +19,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo, inline_block, reshape, splat, tensor
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.hlo_maps import accesses
+from xgpu.records import dataclass
 from xgpu.structure import body_of, dtype_of, element_of, producer, terminator_of
 
 LONGEST = (16, 8, 4)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.heroes import is_hero
@@ -15,6 +14,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import broadcast, reshape
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 from xgpu.structure import behind, body_of, captured, copy_operation, is_argument, is_constant, longest_chains, producer
 
 _SPREADING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")

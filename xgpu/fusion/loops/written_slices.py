@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from xgpu.fusion.fallback import DYNAMIC_SLICE
 from xgpu.fusion.loops.counters import Counter, Numbers, numbers_of
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.scatter_maps import scatter_maps
+from xgpu.records import dataclass
 from xgpu.structure import body_of, is_constant, is_result_of, producer, terminator_of, users_of
 
 _JOINING = ("stablehlo.concatenate", "stablehlo.reshape", "stablehlo.broadcast_in_dim")

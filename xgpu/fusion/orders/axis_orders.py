@@ -7,7 +7,7 @@ follow one from the other; everything else reads and gives values in the order o
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xgpu import ir
 from xgpu.analysis.reduction_regions import is_commutative
@@ -18,6 +18,7 @@ from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.reshapes import Order, reshaped_order
+from xgpu.records import dataclass
 from xgpu.structure import captured, defining_op, dtype_of, users_of
 
 TRANSPOSE = "stablehlo.transpose"

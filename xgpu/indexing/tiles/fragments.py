@@ -1,10 +1,9 @@
 """The fragments of a matrix that the threads of a warp or warp group hold (PTX ISA, 9.7.14)."""
 
-from dataclasses import dataclass
-
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 _ROWS_OF_WARP = 16

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -18,6 +17,7 @@ from xgpu.indexing.tiles.element_tiles import then
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.indexing.tiles.prologues import Prologue
 from xgpu.indexing.tiles.tensor_views import TensorView, map_of_bytes, tensor_view
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 ROW_BYTES = 128

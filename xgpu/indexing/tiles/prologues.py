@@ -1,7 +1,5 @@
 """Operands of products that are computed on their way from memory, such as weights that are dequantised."""
 
-from dataclasses import dataclass
-
 from xgpu import ir
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import identity_map, shape_of
@@ -10,6 +8,7 @@ from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.simplify import Simplifier
 from xgpu.indexing.tiles.element_tiles import can_be_tiled, is_plain, then
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of, element_of, is_argument, is_constant, producer
 
 _MOST_OPERATIONS = 32

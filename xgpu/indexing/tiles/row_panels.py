@@ -4,12 +4,11 @@ A line is a row of the sums, or a column where those of a column are neighbours 
 team's product, and some columns of 32 bits.
 """
 
-from dataclasses import dataclass
-
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.fragments import Holders
+from xgpu.records import dataclass
 
 PANEL_COLUMNS = 64
 NEIGHBOURS = 8

@@ -6,12 +6,12 @@ the other. The chunks of 16 bytes of a row are permuted, so that eight rows have
 """
 
 import math
-from dataclasses import dataclass
 
 from xgpu.indexing.affine import AffineExpr, Division, Symbol, dim, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.simplify import Simplifier
+from xgpu.records import dataclass
 
 CHUNK_BYTES = 16
 ASYNC_BYTES = (16, 8, 4)

@@ -1,13 +1,14 @@
 """Copies of a tile of an array by TMA: boxes of a tensor, derived from the tile's indexing map."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
 
 from xgpu.indexing.affine import AffineExpr, Atom, Dim, Symbol, constant, dim, linear, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.simplify import Simplifier
+from xgpu.records import dataclass
 
 MAX_TENSOR_RANK = 5
 MAX_BOX = 256

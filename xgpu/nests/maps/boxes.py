@@ -7,12 +7,13 @@ inside has as many independent results in flight.
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu.dialects.nests.loops import ParOp
 from xgpu.indexing.affine import AffineExpr, constant, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 
 
 def boxed(band: Sequence[ParOp]) -> list[ParOp]:

@@ -14,7 +14,7 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -22,6 +22,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.nests.maps.box_scores import least_passes, score_of_boxes
 from xgpu.nests.maps.boxes import Box, in_boxes
 from xgpu.nests.maps.scores import Score, Space, Touch, least_sectors, optimum, score_of
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
 
 MOST_EVALUATIONS = 1000

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu.costs.sectors import SECTOR_BYTES, are_runs, elements, sectors
 from xgpu.indexing.affine import AffineExpr, Dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

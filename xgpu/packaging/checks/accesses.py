@@ -6,7 +6,7 @@ only, of which only an interval is known.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xgpu import ir
 from xgpu.dialects import attributes
@@ -17,6 +17,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.packaging.checks.intervals import interval_of
+from xgpu.records import dataclass
 from xgpu.structure import defining_op, nested
 
 _ANY_INDEX = Interval(-(1 << 62), 1 << 62)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from xgpu.indexing.bijection import ENUMERATION_LIMIT
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.packaging.checks.accesses import Access, Found, Point, accesses_of, functions_of
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Checks the programs of a package before it is written, and says what was proved and what was not."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from xgpu.driver.kernel import Kernel
 from xgpu.errors import InvalidInput
@@ -9,6 +8,7 @@ from xgpu.interface.api import Compiled
 from xgpu.packaging.checks.proofs import Proof, prove, unknown
 from xgpu.packaging.checks.running import MOST_TRIPS, run_checked
 from xgpu.packaging.program import flow_of
+from xgpu.records import dataclass
 
 _PROPERTIES = {
     "bounds": "accesses are in bounds",

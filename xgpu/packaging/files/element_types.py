@@ -1,10 +1,10 @@
 """The names of element types in C, C++ and Rust, and what each type is made of."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from xgpu.dtypes import DType
 from xgpu.packaging.model import Array
+from xgpu.records import dataclass
 
 _NUMBERS = {
     "s8": ("int8_t", "i8"),

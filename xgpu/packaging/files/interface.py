@@ -1,12 +1,12 @@
 """Shared parts of the C, C++ and Rust interfaces of a package: parameters, sizes, and descriptions of arrays."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import xgpu
 from xgpu.packaging.files.element_types import ElementType, declared_types, element_type
 from xgpu.packaging.model import SCRATCH_ALIGNMENT, Array, Package
+from xgpu.records import dataclass
 
 _HOST_NOTE = (
     "The library xgpu_{}_host has the same functions\n"

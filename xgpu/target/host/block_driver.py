@@ -1,8 +1,8 @@
 """LLVM IR of the callers of a host kernel: drivers, which run the threads of blocks, and their entry points."""
 
 import ctypes
-from dataclasses import dataclass
 
+from xgpu.records import dataclass
 from xgpu.target.host.access_checks import Memory
 from xgpu.target.host.context import FRAME_ALIGNMENT, WARP, Header, offset_of
 from xgpu.target.llvm.types import symbol

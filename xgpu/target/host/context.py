@@ -6,12 +6,12 @@ has one of its own, so blocks that run at the same time share nothing.
 
 import ctypes
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.device import DEVICES
 from xgpu.dialects.attributes import FLAGS, SHARED_BYTES, int_of
 from xgpu.errors import CompilerError
+from xgpu.records import dataclass
 from xgpu.structure import walk
 from xgpu.target_machine import HOST
 

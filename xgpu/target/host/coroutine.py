@@ -8,12 +8,12 @@ only ones in kernels whose threads wait at different places: they suspend only i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.attributes import KERNEL
 from xgpu.errors import CompilerError
 from xgpu.passes.llvm.builder import LlvmBuilder
+from xgpu.records import dataclass
 from xgpu.structure import walk
 from xgpu.target.host.context import (
     FRAME_ALIGNMENT,

@@ -10,6 +10,9 @@ bf16 instructions flush subnormal numbers to zero. Here they are as LLVM IR, rou
 
 HELPER_NAMES = ("__truncsfbf2", "__truncdfbf2", "__truncsfhf2", "__truncdfhf2", "__extendhfsf2")
 
+HELPED_TYPES = ("bfloat", "half")
+"""LLVM's names of the types that these convert from and to: a module that names neither calls none of them."""
+
 HELPER_IR = """
 define internal float @to_odd_float(double %x) {
   %near = fptrunc double %x to float

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu import ir
 from xgpu.errors import CompilerError
+from xgpu.records import dataclass
 from xgpu.structure import copy_module
 from xgpu.target.host.block.calls import SITE_KINDS, block_calls, check_accumulators, complete_calls, whole_warps_of
 from xgpu.target.host.block.state import state_bytes

@@ -8,9 +8,10 @@ import binascii
 import json
 import math
 import zlib
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 
 from xgpu.errors import InvalidInput, SourceLocation
+from xgpu.records import dataclass
 from xgpu.target.host.block_driver import Dim3
 from xgpu.target.host.labels import SourceOperation
 from xgpu.target.host.sanitizer import Checks

@@ -5,7 +5,6 @@ puts the text there, and `place_of` finds it again.
 """
 
 import io
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.block.copies import COPY_OPS
@@ -14,6 +13,7 @@ from xgpu.dialects.block.waits import WAIT_OPS
 from xgpu.errors import SourceLocation
 from xgpu.hlo.source_location import source_of
 from xgpu.passes.framework.base import functions
+from xgpu.records import dataclass
 from xgpu.structure import walk
 
 _MARK = "xgpu lowered: "

@@ -17,7 +17,7 @@ from xgpu.errors import CompilerError
 from xgpu.target.host.access_checks import CHECK, CHECK_IR
 from xgpu.target.host.block.library import CHECKED_EXPORTS, EXPORTS, checked_library_ir, library_ir
 from xgpu.target.host.block_driver import DRIVER_IR, RUN_BLOCKS, RUN_CHECKED_CLUSTERS, RUN_CLUSTERS
-from xgpu.target.host.float_conversions import HELPER_IR, HELPER_NAMES
+from xgpu.target.host.float_conversions import HELPED_TYPES, HELPER_IR, HELPER_NAMES
 from xgpu.target.llvm.module import drop_unreached, optimize, parse_llvm_ir
 
 OPT_LEVEL = 3
@@ -96,8 +96,9 @@ class _Linker:
     def link(self, llvm_ir: str, symbols: Sequence[str], opt_level: int) -> tuple[dict[str, int], object]:
         library = self._linked.get(llvm_ir)
         if library is None:
-            # LLVM calls these where it has no instructions, whatever the kernel's text says.
-            self._add_library("xgpu_helpers", lambda: HELPER_IR, HELPER_NAMES)
+            # LLVM calls these where it has no instructions for the types, whatever the kernel's text says.
+            if any(name in llvm_ir for name in HELPED_TYPES):
+                self._add_library("xgpu_helpers", lambda: HELPER_IR, HELPER_NAMES)
             for function, (text, exports) in _LIBRARIES.items():
                 if f"@{function}(" in llvm_ir:
                     self._add_library(function, text, exports)
@@ -137,6 +138,7 @@ _make_linker = cache(_Linker)
 def _object_code(llvm_ir: str, opt_level: int = OPT_LEVEL) -> bytes:
     module = parse_llvm_ir(llvm_ir)
     optimize(module, machine(opt_level), opt_level, vectorize=True)
-    if opt_level == CHECKED_OPT_LEVEL:
+    # Each part of a coroutine has all of its blocks.
+    if opt_level == CHECKED_OPT_LEVEL and "presplitcoroutine" in llvm_ir:
         drop_unreached(module, machine(opt_level))
     return bytes(machine(opt_level).emit_object(module))

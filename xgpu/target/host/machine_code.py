@@ -14,11 +14,12 @@ floating-point mode: XLA's threads on the CPU flush subnormals to zero. `context
 import ctypes
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xgpu import ir
 from xgpu.dialects.attributes import CLUSTER, int_array_of, scratch_of
 from xgpu.errors import CompilerError, InvalidInput
+from xgpu.records import dataclass
 from xgpu.target.host.block_driver import Dim3, Launch, entry_name, entry_point, make_name
 from xgpu.target.host.context import ALIGNMENT, FRAME_ALIGNMENT, round_up
 from xgpu.target.host.coroutine import COROUTINE_INSTRUCTIONS

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.attributes import AWAITS as AWAITS_ATTRIBUTE
 from xgpu.dialects.attributes import INPUTS, OVERWRITES, int_array_of, int_of
 from xgpu.errors import CompilerError
+from xgpu.records import dataclass
 from xgpu.structure import walk
 from xgpu.target.host.access_checks import ATOMIC, AWAITS, CHECK, READS, WRITES
 from xgpu.target.host.block.calls import REGISTER_FUNCTIONS, callee_of

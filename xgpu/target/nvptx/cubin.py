@@ -7,11 +7,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.errors import ToolError
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Facts that the CUDA driver reports of itself and of this machine's GPUs, without starting one."""
 
 import ctypes
-from dataclasses import dataclass
 from typing import Any
+
+from xgpu.records import dataclass
 
 _LIBRARY = "libcuda.so.1"
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.

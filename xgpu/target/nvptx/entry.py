@@ -1,9 +1,9 @@
 """The launch properties that a kernel's PTX states: the alignment of its arrays, and the blocks of a cluster."""
 
 import re
-from dataclasses import dataclass
 
 from xgpu.errors import CompilerError
+from xgpu.records import dataclass
 
 _ENTRY = re.compile(r"^\.visible \.entry ([\w$]+)\(([^)]*)\)\n((?:^\.\w+.*\n)*)", re.MULTILINE)
 _PARAMETER = re.compile(r"\.param \.u64 (?:\.ptr (?:\.global )?\.align (\d+) )?[\w$]+")

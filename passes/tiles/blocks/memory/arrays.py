@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.block.tiles import InsertTileOp, TileOp
@@ -24,6 +23,7 @@ from xgpu.passes.tiles.blocks.memory.stored import (
     unpacked,
 )
 from xgpu.passes.tiles.structured import only_if
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu import ir
 from xgpu.block_plan.memory.strides import tile_bytes
@@ -11,6 +11,7 @@ from xgpu.indexing.affine import AffineExpr, weighted_sum
 from xgpu.passes.tiles.blocks.memory.space import Space
 from xgpu.passes.tiles.blocks.memory.stored import MOST_BYTES, element_bytes, load_elements, store_elements
 from xgpu.passes.tiles.ring import as_i32, i32, offset
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.xgpu import LoopOp, YieldOp
@@ -13,6 +12,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.passes.tiles.blocks.memory.space import Space
 from xgpu.passes.tiles.blocks.products.fragments import THREAD, Indices
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -12,6 +11,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
 from xgpu.passes.tiles.blocks.memory.space import Space
 from xgpu.passes.tiles.vectors import elements, from_elements
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
 
 ROWS, COLUMNS = 16, 8

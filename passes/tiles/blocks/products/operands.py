@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.block.matrices import LoadMatrixOp
@@ -18,6 +17,7 @@ from xgpu.passes.tiles.blocks.memory.space import Space
 from xgpu.passes.tiles.blocks.products.fragments import COLUMNS, LANE, ROWS, FragmentLayout, Indices
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.vectors import from_elements, part
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of, producer
 
 _EIGHT = 8

@@ -1,7 +1,6 @@
 """Products of tiles whose sums threads hold: by matrix instructions of warps, or element by element."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -28,6 +27,7 @@ from xgpu.passes.tiles.blocks.products.operands import LEFT, RIGHT, FragmentSour
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.structured import counted
 from xgpu.passes.tiles.vectors import elements, from_elements
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 _UNROLLED = 8

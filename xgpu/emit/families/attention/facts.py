@@ -1,7 +1,6 @@
 """Facts of a fusion that is attention, before it is scheduled: the maps of its tiles."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -29,6 +28,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, order_problem
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
+from xgpu.records import dataclass
 from xgpu.structure import body_of, defining_op, dtype_of
 
 _MOST_NARROW, _NARROW_BITS = 576, 16

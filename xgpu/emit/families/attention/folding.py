@@ -7,13 +7,13 @@ such rows are taken relative to their largest logit before, as the program has i
 """
 
 import math
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.attention.factors import Factored
 from xgpu.dialects.attributes import RARE, WEIGHT
 from xgpu.emit.families.attention.writing import compare
 from xgpu.hlo.stablehlo_builder import broadcast, hlo, shape_of, splat_like
+from xgpu.records import dataclass
 from xgpu.structure import producer
 
 _MOST = 2.0**12

@@ -2,7 +2,6 @@
 
 import functools
 import math
-from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.attention.factors import Factored
@@ -14,6 +13,7 @@ from xgpu.emit.families.attention.tiles import FULL
 from xgpu.emit.families.attention.writing import compare
 from xgpu.emit.tile_program import TileProgram
 from xgpu.hlo.stablehlo_builder import convert, hlo, splat_like
+from xgpu.records import dataclass
 from xgpu.structure import element_of
 
 

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, NamedTuple, Self
 
 from xgpu.costs.attention import kernel_seconds
@@ -14,6 +14,7 @@ from xgpu.emit.families.attention.tiles import panel_of
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.emit.schedule import Schedule, flag, whole_number
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, Holders
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 _BARRIER_BYTES = 16

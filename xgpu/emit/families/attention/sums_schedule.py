@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Self
 
 from xgpu import ir
@@ -13,6 +13,7 @@ from xgpu.emit.families.attention.sums_facts import SumsFacts, SumsTiles, form_p
 from xgpu.emit.families.attention.tiles import panel_of
 from xgpu.emit.schedule import flag
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+from xgpu.records import dataclass
 
 _LEAST_KEYS = 32
 

@@ -1,10 +1,10 @@
 """The number by which a kernel that is written on tiles is launched; all else that is decided stands on its tiles."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Self
 
 from xgpu.emit.schedule import Schedule, whole_number
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
 
 EMITTER_NAME = "block"

@@ -1,7 +1,6 @@
 """Epilogues that a product's kernel computes: elementwise operations after the products, up to one result."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from xgpu import ir
@@ -13,6 +12,7 @@ from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, is_cast_for
 from xgpu.fusion.widened_operands import is_in_memory, is_of_xla, widening
 from xgpu.hlo.chlo import RAGGED
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 from xgpu.structure import behind, defining_op, dtype_of, is_argument, producer, users_of
 
 _MOST = 256

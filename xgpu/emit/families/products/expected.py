@@ -4,7 +4,7 @@ That is what computes products of which nobody says it (``products=auto``): a ke
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xgpu import ir
 from xgpu.costs.library_products import library_computed_seconds, library_product_seconds
@@ -21,6 +21,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.tiles.product_maps import Product, TileSizes
 from xgpu.indexing.tiles.ragged_maps import product_of
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 _LEAST_GAIN = 1.07

@@ -1,7 +1,7 @@
 """Facts of a fusion around a matrix product, before it is scheduled."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from xgpu import ir
@@ -13,6 +13,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, Product, TileSizes, step_of
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
+from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 _COPIED_BITS = (8, 16, 32, 64)

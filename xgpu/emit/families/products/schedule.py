@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, Holders
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, TileSizes
 from xgpu.indexing.tiles.ragged_maps import table_bytes
 from xgpu.indexing.tiles.row_panels import NEIGHBOURS, PANEL_COLUMNS, Panels
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 _MOST_STAGES = 8

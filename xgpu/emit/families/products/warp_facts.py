@@ -1,12 +1,11 @@
 """Facts of a fusion around a product that single warps multiply, before it is scheduled."""
 
-from dataclasses import dataclass
-
 from xgpu.emit.families.products.facts import Products
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.tiles.product_maps import TileSizes
 from xgpu.indexing.tiles.row_panels import NEIGHBOURS
 from xgpu.indexing.tiles.row_tiles import RowTile
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from xgpu.costs.warp_products import MOST_HELD, WARP_TILES, WarpTile, warp_product_seconds
@@ -15,6 +15,7 @@ from xgpu.indexing.tiles.product_maps import TileSizes
 from xgpu.indexing.tiles.row_panels import PANEL_COLUMNS, Panels
 from xgpu.indexing.tiles.row_tiles import ASYNC_BYTES
 from xgpu.indexing.tiles.warp_tiles import units
+from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
 
 FRAGMENT = 16

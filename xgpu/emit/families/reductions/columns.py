@@ -7,7 +7,7 @@ operand once.
 """
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from xgpu import ir
@@ -42,6 +42,7 @@ from xgpu.fusion.grouping.row_programs import merge_columns
 from xgpu.indexing.affine import constant
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 _IDLE = 1.25
 """Lanes for each column at most, where fewer are possible."""

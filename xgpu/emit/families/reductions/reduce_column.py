@@ -8,7 +8,7 @@ small column reduction emitters, which have 32 lanes over the columns and transp
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import batched
 from typing import Self
@@ -58,6 +58,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 LINE_BYTES = 128
 """Neighbouring bytes that lanes of a warp read of a row, if it has them: a line of the cache."""

@@ -6,7 +6,7 @@ threads. (Source: XLA's row reduction emitter, which has whole warps for each ro
 """
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 from xgpu import ir
@@ -39,6 +39,7 @@ from xgpu.fusion.grouping.families import Heroes
 from xgpu.indexing.affine import AffineExpr, delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 BYTES_PER_THREAD = 256
 """The most bytes of a row that a thread reads if more threads can share it: blocks are then short, and end together."""

@@ -6,7 +6,7 @@ XLA's fusion of softmax, which it has Triton compile.)
 """
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from xgpu import ir
@@ -34,6 +34,7 @@ from xgpu.fusion.grouping.families import Heroes
 from xgpu.fusion.grouping.row_programs import merge_rows
 from xgpu.indexing.affine import AffineExpr
 from xgpu.reasons import Reason
+from xgpu.records import dataclass
 
 HELD_OPERATIONS = 8192
 """Operations that a thread's share of a long row may be written out as: 256 for each of the most elements it holds."""

@@ -6,7 +6,6 @@ what they give the results.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -18,6 +17,7 @@ from xgpu.emit.builders import Values
 from xgpu.emit.epilogue import Epilogues
 from xgpu.emit.scalar.op import constant, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)

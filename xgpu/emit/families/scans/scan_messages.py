@@ -1,12 +1,11 @@
 """The messages of blocks that share scans: which block tells what where, and which thread takes it."""
 
-from dataclasses import dataclass
-
 from xgpu.emit.reduction_tiling import WARP, Groups, whole
 from xgpu.indexing.affine import AffineExpr, symbol
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
 
 ANCHORS = WARP
 """Every so many of the blocks that share a scan, one is an anchor."""

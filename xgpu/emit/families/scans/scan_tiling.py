@@ -7,7 +7,6 @@ registers, one tile after the other. A thread takes vectors of elements of rows,
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 from xgpu.analysis.scan_shape import ScanShape
@@ -28,6 +27,7 @@ from xgpu.emit.reduction_tiling import (
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.records import dataclass
 
 HELD_BYTES = 64
 """Bytes of a scanned array that a thread holds: 16 elements of 32 bits."""

@@ -6,10 +6,10 @@ import inspect
 import textwrap
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from xgpu.errors import CompilerError
+from xgpu.records import dataclass
 from xgpu.target.host.language import words
 from xgpu.target.host.language.words import COMPILED, Pointer
 
