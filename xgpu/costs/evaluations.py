@@ -7,7 +7,7 @@ to what it reads.
 
 import heapq
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -262,6 +262,41 @@ class Evaluations[K: Kernel]:
         return known
 
 
+class Computed(NamedTuple):
+    """An operation of a kernel, how many times it is computed for an element of its results, and at how many places.
+
+    Each place is code of its own: consumers that read a value at the same indices share one.
+    """
+
+    op: ir.Operation
+    times: float
+    places: int
+
+
+def computed[K: Kernel](
+    operations: Sequence[ir.Operation], roots: Iterable[ir.Value], kernel: K, heroes: Collection[ir.Operation]
+) -> Iterator[Computed]:
+    """Yield what a kernel of ``roots`` computes of ``operations``, in order, from the last one on.
+
+    Each element of ``heroes`` is computed once; of arrays that they update in place, each element of the updates.
+    """
+    block = NumberedBlock(operations)
+    evaluations = Evaluations[K](block)
+    for value in roots:
+        # A root that no operation makes or reads is an argument.
+        if value in block.numbers:
+            evaluations.want(block.numbers[value], kernel, ONLY)
+    for number in reversed(range(len(operations))):
+        op = operations[number]
+        needs = [evaluations.of(value) for value in block.results[number]]
+        times = max((need.times for each in needs for need in each), default=0.0)
+        if times:
+            evaluations.compute(number, {kernel: ONLY})
+        if op in heroes:
+            times = max(map(elements, updates_of(op) if op.name in (SCATTER, UPDATE_SLICE) else op.results))
+        yield Computed(op, times, max(map(len, needs), default=0))
+
+
 def executed[K: Kernel](
     operations: Sequence[ir.Operation],
     roots: Iterable[ir.Value],
@@ -269,26 +304,8 @@ def executed[K: Kernel](
     heroes: Collection[ir.Operation],
     of: Weight,
 ) -> float:
-    """Return the work of ``operations``, in order, in a kernel of ``roots``, with what it computes again.
-
-    ``of`` returns the work of an operation for an element. Each element of ``heroes`` is computed once; of arrays that
-    they update in place, each element of the updates.
-    """
-    block = NumberedBlock(operations)
-    evaluations, work = Evaluations[K](block), 0.0
-    for value in roots:
-        # A root that no operation makes or reads is an argument.
-        if value in block.numbers:
-            evaluations.want(block.numbers[value], kernel, ONLY)
-    for number in reversed(range(len(operations))):
-        op = operations[number]
-        times = max((need.times for value in block.results[number] for need in evaluations.of(value)), default=0.0)
-        if times:
-            evaluations.compute(number, {kernel: ONLY})
-        if op in heroes:
-            times = max(map(elements, updates_of(op) if op.name in (SCATTER, UPDATE_SLICE) else op.results))
-        work += element_work(op, of) * times
-    return work
+    """Return the work of a kernel, see `computed`; ``of`` returns that of an operation for an element."""
+    return sum(element_work(each.op, of) * each.times for each in computed(operations, roots, kernel, heroes))
 
 
 def _include[T](table: dict[T, Members], key: T, members: Members) -> None:

@@ -397,7 +397,7 @@ class _Trace:
                 continue
             op = producer(value)
             falls_back = self._grouping.falls_back(op) and self._grouping.is_stored(value)
-            if falls_back or moves_elements(op) or (op in self._heroes and op not in self._own):
+            if falls_back or self._moves_rows(op) or (op in self._heroes and op not in self._own):
                 return False
             operands = [*op.operands, *captured(op)]
             unknown = [operand for operand in operands if operand not in self._dependent]
@@ -406,6 +406,10 @@ class _Trace:
                 continue
             self._dependent[value] = any(self._dependent[operand] for operand in operands)
         return True
+
+    def _moves_rows(self, op: ir.Operation) -> bool:
+        """Whether ``op`` moves parts of rows; numbers of which a row has one are read as well from elsewhere."""
+        return moves_elements(op) and math.prod(shape_of(op.results[0])) > self._shape.results
 
     def _is_leaf(self, value: ir.Value) -> bool:
         if value in self._made:

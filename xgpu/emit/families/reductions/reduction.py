@@ -6,7 +6,7 @@ kernel end as, they are of a later *stage*, whose prologue is given that.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -16,7 +16,8 @@ from xgpu import ir
 from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
-from xgpu.costs.values import elements, instructions
+from xgpu.costs.evaluations import computed
+from xgpu.costs.values import instructions
 from xgpu.dialects.attributes import EARLY, FIRST_EXTREME, FUNCTION_OPERATIONS, HERO, MANY_RESTS, UNROLL
 from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.emit.accumulators import Accumulators
@@ -36,6 +37,17 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.records import dataclass
 from xgpu.structure import dtype_of, longest_chains
 from xgpu.target_machine import WARP_SIZE
+
+
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """Kernels whose threads share what heroes read; see `xgpu.costs.evaluations.Kernel`."""
+
+    heroes: Set[ir.Operation]
+
+    def shares(self, op: ir.Operation) -> bool:
+        """Whether ``op`` is a hero."""
+        return op in self.heroes
 
 
 @dataclass(frozen=True)
@@ -110,17 +122,24 @@ class Reductions(Accumulators):
     @cached_property
     def code(self) -> int:
         """About how many instructions take in an element of the operands."""
-        return sum(self._instructions)
+        return round(sum(count * times for count, times, _ in self._taken_in))
 
     @cached_property
     def operations(self) -> int:
         """About how many operations these are when loops are unrolled: long functions are single ones by then."""
-        return sum(FUNCTION_OPERATIONS if count > FUNCTION_OPERATIONS else 1 for count in self._instructions)
+        each = ((min(count, FUNCTION_OPERATIONS), places) for count, _, places in self._taken_in)
+        return sum((FUNCTION_OPERATIONS if count == FUNCTION_OPERATIONS else 1) * places for count, places in each)
 
     @cached_property
-    def _instructions(self) -> list[int]:
+    def _taken_in(self) -> list[tuple[int, float, int]]:
+        """For each operation that takes in elements: its instructions, times for an element, and places in the code."""
         operations = [view.operation for view in self.fusion.body.operations]
-        return [instructions(op) for op in operations if op.results and elements(op.results[0]) >= self.shape.elements]
+        *operations, terminator = operations
+        heroes = set(self.fusion.facts.heroes)
+        found = computed(operations, terminator.operands, _Shared(heroes), heroes)
+        each = [(instructions(op), times / self.shape.elements, places) for op, times, places in found if op.results]
+        # What is computed once for a row is not taken in.
+        return [(count, times, places) for count, times, places in each if times * WARP_SIZE >= 1]
 
     @property
     def held_bytes(self) -> int:
