@@ -43,7 +43,7 @@ class Cost:
     """The cost to compute a value once: bytes read in all, instructions for each element, and operations."""
 
     bytes: int
-    instructions: int
+    instructions: float
     operations: int
 
     def instruction_bytes(self, times: float, target: Device) -> float:
@@ -118,12 +118,13 @@ class Costs:
         elements anyway, which ``is_known`` tells. Unless the kernel ``has_tiles``, an element that it reads transposed
         costs a sector; a value that it reads in both ways counts as it is found first.
         """
-        pending, read, seen = [(value, 1.0)], dict[Number, int](), {value}
-        steps, total = self._steps, 0
+        pending, read, seen = [(value, 1.0, 1.0)], dict[Number, int](), {value}
+        steps, total = self._steps, 0.0
         while pending and len(seen) < most:
-            each, touched = pending.pop()
+            each, touched, times = pending.pop()
             step = steps[each] or self._step(each)
-            total += step.instructions
+            # Of what a sum of few numbers adds, several elements are computed for each.
+            total += step.instructions * max(1.0, times)
             if not has_tiles and step.touched > touched:
                 touched = step.touched
             for operand, count in step.reads:
@@ -135,7 +136,7 @@ class Costs:
                         read[operand] = counted
                 elif operand not in seen:
                     seen.add(operand)
-                    pending.append((operand, touched))
+                    pending.append((operand, touched, times * count / step.elements))
         return Cost(sum([self.byte_size(each, count) for each, count in read.items()]), total, len(seen))
 
     def _step(self, value: Number) -> "_Step":
@@ -145,7 +146,7 @@ class Costs:
         most = elements_read(op, max(map(self._block.elements, results)))
         counts = zip(self._block.operands[maker], op.operands, most, strict=True)
         reads = tuple([(operand, count) for operand, each, count in counts if not is_immediate(each)])
-        step = _Step(instructions(op), reads, _touched(op))
+        step = _Step(instructions(op), reads, _touched(op), max(1, *map(self._block.elements, results)))
         for each in results:
             self._steps[each] = step
         return step
@@ -197,12 +198,13 @@ def _moved_from(value: ir.Value) -> Set[ir.Value]:
 class _Step:
     """An operation's instructions for an element, and its operands with the most elements that it reads of each.
 
-    ``touched`` is how many elements' bytes a warp touches for each that it reads.
+    ``touched`` is how many elements' bytes a warp touches for each that it reads; ``elements`` those of the result.
     """
 
     instructions: int
     reads: tuple[tuple[Number, int], ...]
     touched: float
+    elements: int
 
 
 def _touched(op: ir.Operation) -> float:
