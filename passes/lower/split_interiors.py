@@ -20,12 +20,18 @@ from xgpu.records import dataclass
 from xgpu.structure import body_of, count_ops, defining_op, is_argument, owning_op, producer, walk
 from xgpu.target_machine import WARP_SIZE
 
-_IF, _FOR, _LOAD = "scf.if", "scf.for", "tensor.extract"
+_IF, _FOR, _EXTRACT = "scf.if", "scf.for", "tensor.extract"
 _FAMILIES = ("loop", "reduce_row", "reduce_column")
 """The kernels whose threads compute elements from neighbours each for itself, which are stencils in most programs."""
 _LEAST_SHARE = 0.5
-"""Share of the elements for which a condition comes out as in the interior, and of the warps that are inside as a
-whole: others run both versions, and what the first one saves for all has to be more than that."""
+"""Share of the elements for which a condition comes out as in the interior, at least."""
+_LOAD = 16
+"""Instructions in whose time the first-level cache serves a conditional load of one of a thread's four elements: four
+lines of a warp's request, and four instructions are issued while it serves one."""
+_SAVED = 0.5
+"""Share of that time which a version without conditions saves, about."""
+_SLOW = {"arith.divf": 10, "math": 20}
+"""Instructions of an operation, or of those of a dialect, about; one of all others that compute."""
 _MOST_STEPS = 16
 """Steps of a loop for each of which a condition is looked at, where it does not change evenly."""
 _MOST_BLOCKS = 64
@@ -39,7 +45,8 @@ class SplitInteriors(Pass):
     What a stencil reads beyond the border of an array is something else, so that each of its loads is in a conditional.
     Of most threads all conditions come out the same. They are asked once, all together, and loads follow one another
     without branches: those of neighbours become accesses to vectors, and what several elements read is read once.
-    Only in kernels of a few families, and if most warps are inside as a whole; where threads of a kernel wait for each
+    Only in kernels of a few families, and if that saves more than the warps take again that are not inside as a whole,
+    as they run both versions; where threads of a kernel wait for each
     other, loops in which they do not have two versions. Conditions may be those of threads, blocks and loops. Needs:
     conditions simplified (simplify-indexing); run it before unswitch-loops.
 
@@ -99,7 +106,11 @@ def _split(operations: Sequence[ir.Operation]) -> None:
     """Put operations that follow one another into two versions, if that pays."""
     interior = _Interior()
     interior.collect(operations)
-    if not any(_loads_a_number(op) for op, _ in interior.outcomes) or (asked := interior.condition()) is None:
+    loads = sum(_numbers_loaded(op) for op, _ in interior.outcomes)
+    if not loads or (asked := interior.condition()) is None:
+        return
+    repeated = (1 - interior.warps_inside(asked)) * sum(map(_instructions, operations))
+    if repeated >= _SAVED * _LOAD * loads:
         return
     moved = set(operations)
     made = [value for op in operations for value in op.results]
@@ -155,15 +166,11 @@ class _Interior:
                     self.collect([view.operation for view in block.operations])
 
     def condition(self) -> IndexingMap | None:
-        """Return the map whose constraints hold inside; None if too few warps are."""
+        """Return the map whose constraints hold inside; None if there is no such place, or no condition."""
         dims = tuple(self._ranges.index_range(each) for each in self.operands)
         simple = IndexingMap(dims, (), (), tuple(dict.fromkeys(self._constraints))).simplify()
-        if simple.is_empty():
-            return None
-        checks = simple.domain_checks(dims, ())
-        return (
-            IndexingMap(dims, (), (), checks) if checks and self._warps_inside(checks, dims) >= _LEAST_SHARE else None
-        )
+        checks = () if simple.is_empty() else simple.domain_checks(dims, ())
+        return IndexingMap(dims, (), (), checks) if checks else None
 
     def _decide(self, op: ir.Operation) -> bool | None:
         """Return how a condition comes out for most elements, and note what that asks for; None if that is unknown."""
@@ -183,11 +190,8 @@ class _Interior:
         share = np.prod([_share(each, whole) for (_, each), whole in zip(map_.constraints, natural, strict=True)])
         if share >= _LEAST_SHARE:
             return self._note(list(map_.constraints), operands, True)
-        for (expr, inside), whole in zip(map_.constraints, natural, strict=True):
-            rest = _complement(inside, whole)
-            if rest is not None and _share(rest, whole) >= _LEAST_SHARE:
-                return self._note([(expr, rest)], operands, False)
-        return None
+        outside = _outside(map_.constraints, natural)
+        return None if outside is None else self._note([outside], operands, False)
 
     def _note(self, constraints: list[Constraint], operands: Sequence[ir.Value], outcome: bool) -> bool:
         """Let constraints hold in the interior, in all steps of loops; return the outcome."""
@@ -200,8 +204,9 @@ class _Interior:
         self._constraints += [(expr.substitute(places), interval) for expr, interval in constraints]
         return outcome
 
-    def _warps_inside(self, checks: Sequence[Constraint], dims: Sequence[Interval]) -> float:
-        """Return the share of warps, of some blocks, all of whose threads pass the checks; 0 if that is not known."""
+    def warps_inside(self, asked: IndexingMap) -> float:
+        """Return the share of warps, of some blocks, all of whose threads are inside; 0 if that is not known."""
+        dims = asked.dims
         names = [producer(each).name for each in self.operands]
         if "gpu.thread_id" not in names:
             return 0.0
@@ -214,16 +219,37 @@ class _Interior:
             for number, each in enumerate(dims)
         ]
         inside = np.ones((len(lanes), _MOST_BLOCKS), dtype=bool)
-        for expr, interval in checks:
+        for expr, interval in asked.constraints:
             found = np.asarray(expr.evaluate(values))
             inside &= (found >= interval.lower) & (found <= interval.upper)
         return float(inside.reshape(-1, WARP_SIZE, _MOST_BLOCKS).all(axis=1).mean())
 
 
-def _loads_a_number(conditional: ir.Operation) -> bool:
-    """Whether a conditional is around loads that compute numbers, and not around all that a thread does."""
-    tensors = any(isinstance(result.type, ir.RankedTensorType) for result in conditional.results)
-    return not tensors and bool(walk(conditional, _LOAD))
+def _numbers_loaded(conditional: ir.Operation) -> int:
+    """Return how many loads a conditional is around; 0 if it is around all that a thread does."""
+    if any(isinstance(result.type, ir.RankedTensorType) for result in conditional.results):
+        return 0
+    return sum(_is_in(each, conditional) for each in walk(conditional, _EXTRACT))
+
+
+def _is_in(load: ir.Operation, conditional: ir.Operation) -> bool:
+    """Whether a conditional is the innermost one around a load."""
+    around = load.parent
+    while around is not None and around.operation.name != _IF:
+        around = around.operation.parent
+    return around is not None and around.operation == conditional
+
+
+def _instructions(op: ir.Operation) -> int:
+    """Return about how many instructions an operation is, with those in it, each of which counts once."""
+    count = 0
+    for each in walk(op):
+        dialect = each.name.partition(".")[0]
+        if each.name == _EXTRACT:
+            count += _LOAD
+        elif dialect in ("arith", "math"):
+            count += _SLOW.get(each.name, _SLOW.get(dialect, 1))
+    return count
 
 
 def _is_place(value: ir.Value) -> bool:
@@ -262,6 +288,28 @@ def _in_all_steps(constraint: Constraint, number: int, steps: range) -> list[Con
 def _at(expr: AffineExpr, number: int, value: int) -> AffineExpr:
     last = max(expr.variables()[0])
     return expr.substitute([constant(value) if each == number else dim(each) for each in range(last + 1)])
+
+
+def _outside(constraints: Sequence[Constraint], natural: Sequence[Interval]) -> Constraint | None:
+    """Return the constraint by which most points are outside those that ``constraints`` hold for; None if too few are.
+
+    Expressions have ``natural`` intervals. Those that are at an end of theirs are added up, so that the sum of how far
+    each is from its end is nothing only where all of them are at it.
+    """
+    found = [
+        (_share(rest, whole), expr, rest)
+        for (expr, inside), whole in zip(constraints, natural, strict=True)
+        if (rest := _complement(inside, whole)) is not None
+    ]
+    apart, most, share = constant(0), 0, 1.0
+    for (expr, inside), whole in zip(constraints, natural, strict=True):
+        if inside.is_point and inside.lower in (whole.lower, whole.upper):
+            apart = apart + (expr - whole.lower if inside.lower == whole.lower else whole.upper - expr)
+            most += whole.size - 1
+            share *= _share(inside, whole)
+    found.append((1 - share, apart, Interval(1, most)))
+    share, expr, rest = max(found, key=lambda each: each[0])
+    return (expr, rest) if share >= _LEAST_SHARE else None
 
 
 def _share(interval: Interval, whole: Interval) -> float:

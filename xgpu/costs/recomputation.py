@@ -40,18 +40,18 @@ LOAD = 8
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost to compute a value once: bytes read in all, instructions for each element, and operations."""
+    """The cost to compute a value once: bytes read in all, instructions for each element, loads included, and operations."""
 
     bytes: int
-    instructions: int
+    instructions: float
     operations: int
 
     def instruction_bytes(self, times: float, target: Device) -> float:
-        """Return the bytes that ``target`` moves in the time of the instructions for so many elements, less one each.
+        """Return the bytes that ``target`` moves in the time of the instructions for so many elements, less a load each.
 
-        That one is the load that reading the element would need.
+        That is the one that reading the element would need.
         """
-        return bytes_per_instruction(target) * (self.instructions - 1) * times
+        return bytes_per_instruction(target) * max(self.instructions - LOAD, 0) * times
 
 
 class Costs:
@@ -118,12 +118,13 @@ class Costs:
         elements anyway, which ``is_known`` tells. Unless the kernel ``has_tiles``, an element that it reads transposed
         costs a sector; a value that it reads in both ways counts as it is found first.
         """
-        pending, read, seen = [(value, 1.0)], dict[Number, int](), {value}
-        steps, total = self._steps, 0
+        pending, read, seen = [(value, 1.0, 1.0)], dict[Number, int](), {value}
+        steps, total = self._steps, 0.0
         while pending and len(seen) < most:
-            each, touched = pending.pop()
+            each, touched, times = pending.pop()
             step = steps[each] or self._step(each)
-            total += step.instructions
+            # Of what a sum of few numbers adds, several elements are computed for each.
+            total += step.instructions * max(1.0, times)
             if not has_tiles and step.touched > touched:
                 touched = step.touched
             for operand, count in step.reads:
@@ -131,11 +132,13 @@ class Costs:
                     continue
                 if stored_at.get(operand, level) < level:
                     counted = round(touched * count)
+                    if operand not in read:
+                        total += LOAD * times * count / step.elements
                     if counted > read.get(operand, 0):
                         read[operand] = counted
                 elif operand not in seen:
                     seen.add(operand)
-                    pending.append((operand, touched))
+                    pending.append((operand, touched, times * count / step.elements))
         return Cost(sum([self.byte_size(each, count) for each, count in read.items()]), total, len(seen))
 
     def _step(self, value: Number) -> "_Step":
@@ -145,7 +148,7 @@ class Costs:
         most = elements_read(op, max(map(self._block.elements, results)))
         counts = zip(self._block.operands[maker], op.operands, most, strict=True)
         reads = tuple([(operand, count) for operand, each, count in counts if not is_immediate(each)])
-        step = _Step(instructions(op), reads, _touched(op))
+        step = _Step(instructions(op), reads, _touched(op), max(1, *map(self._block.elements, results)))
         for each in results:
             self._steps[each] = step
         return step
@@ -197,12 +200,13 @@ def _moved_from(value: ir.Value) -> Set[ir.Value]:
 class _Step:
     """An operation's instructions for an element, and its operands with the most elements that it reads of each.
 
-    ``touched`` is how many elements' bytes a warp touches for each that it reads.
+    ``touched`` is how many elements' bytes a warp touches for each that it reads; ``elements`` those of the result.
     """
 
     instructions: int
     reads: tuple[tuple[Number, int], ...]
     touched: float
+    elements: int
 
 
 def _touched(op: ir.Operation) -> float:

@@ -85,7 +85,7 @@ func.func @main(%t: tensor<4096xf32>, %out: tensor<4096xf32>) -> tensor<4096xf32
 
 // -----
 
-// Rows of 16 threads: no warp is inside as a whole.
+// Rows of 16 threads: no warp is inside as a whole, and all would run both versions.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<4096xf32>, %arg1: tensor<4096xf32>) -> tensor<4096xf32> attributes {xgpu.emitter = "loop"}
 // CHECK-NEXT:    %[[A:.*]] = arith.constant 0.000000e+00 : f32
@@ -149,6 +149,54 @@ func.func @main(%t: tensor<4096xf32>, %out: tensor<4096xf32>) -> tensor<4096xf32
     scf.yield %e : f32
   } else {
     scf.yield %zero : f32
+  }
+  %l = "xgpu.apply_indexing"(%n, %b) {map = #xgpu.map<(d0, d1) -> (d0 + d1 * 128), d0 in [0, 127], d1 in [0, 31]>} : (index, index) -> index
+  %new = tensor.insert %x into %out[%l] : tensor<4096xf32>
+  return %new : tensor<4096xf32>
+}
+
+// -----
+
+// What holds for the first thread of the first block alone holds for no other thread: they are together not at 0.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<4096xf32>, %arg1: tensor<4096xf32>) -> tensor<4096xf32> attributes {xgpu.emitter = "loop"}
+// CHECK-NEXT:    %[[A:.*]] = gpu.thread_id x upper_bound 128
+// CHECK-NEXT:    %[[B:.*]] = gpu.block_id x upper_bound 32
+// CHECK-NEXT:    %[[C:.*]] = arith.constant 4095 : index
+// CHECK-NEXT:    %[[D:.*]] = "xgpu.in_domain"(%[[A]], %[[B]]) {map = #xgpu.map<(d0, d1) -> (), d0 in [0, 127], d1 in [0, 31], d0 in [0, 0], d1 in [0, 0]>} : (index, index) -> i1
+// CHECK-NEXT:    %[[E:.*]] = "xgpu.in_domain"(%[[A]], %[[B]]) {map = #xgpu.map<(d0, d1) -> (), d0 in [0, 127], d1 in [0, 31], d0 + d1 in [1, 158]>} : (index, index) -> i1
+// CHECK-NEXT:    %[[F:.*]] = scf.if %[[E]] -> (tensor<4096xf32>) {
+// CHECK-NEXT:      %[[G:.*]] = "xgpu.apply_indexing"(%[[A]], %[[B]]) {map = #xgpu.map<(d0, d1) -> (d0 + d1 * 128 - 1), d0 in [0, 127], d1 in [0, 31]>} : (index, index) -> index
+// CHECK-NEXT:      %[[H:.*]] = tensor.extract %arg0[%[[G]]] : tensor<4096xf32>
+// CHECK-NEXT:      %[[I:.*]] = "xgpu.apply_indexing"(%[[A]], %[[B]]) {map = #xgpu.map<(d0, d1) -> (d0 + d1 * 128), d0 in [0, 127], d1 in [0, 31]>} : (index, index) -> index
+// CHECK-NEXT:      %[[J:.*]] = tensor.insert %[[H]] into %arg1[%[[I]]] : tensor<4096xf32>
+// CHECK-NEXT:      scf.yield %[[J]] : tensor<4096xf32>
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      %[[G]] = scf.if %[[D]] -> (f32) {
+// CHECK-NEXT:        %[[H]] = tensor.extract %arg0[%[[C]]] : tensor<4096xf32>
+// CHECK-NEXT:        scf.yield %[[H]] : f32
+// CHECK-NEXT:      } else {
+// CHECK-NEXT:        %[[K:.*]] = "xgpu.apply_indexing"(%[[A]], %[[B]]) {map = #xgpu.map<(d0, d1) -> (d0 + d1 * 128 - 1), d0 in [0, 127], d1 in [0, 31]>} : (index, index) -> index
+// CHECK-NEXT:        %[[H]] = tensor.extract %arg0[%[[K]]] : tensor<4096xf32>
+// CHECK-NEXT:        scf.yield %[[H]] : f32
+// CHECK-NEXT:      }
+// CHECK-NEXT:      %[[I]] = "xgpu.apply_indexing"(%[[A]], %[[B]]) {map = #xgpu.map<(d0, d1) -> (d0 + d1 * 128), d0 in [0, 127], d1 in [0, 31]>} : (index, index) -> index
+// CHECK-NEXT:      %[[J]] = tensor.insert %[[G]] into %arg1[%[[I]]] : tensor<4096xf32>
+// CHECK-NEXT:      scf.yield %[[J]] : tensor<4096xf32>
+// CHECK-NEXT:    }
+// CHECK-NEXT:    return %[[F]] : tensor<4096xf32>
+func.func @main(%t: tensor<4096xf32>, %out: tensor<4096xf32>) -> tensor<4096xf32> attributes {xgpu.emitter = "loop"} {
+  %n = gpu.thread_id x upper_bound 128
+  %b = gpu.block_id x upper_bound 32
+  %c4095 = arith.constant 4095 : index
+  %in = "xgpu.in_domain"(%n, %b) {map = #xgpu.map<(d0, d1) -> (), d0 in [0, 127], d1 in [0, 31], d0 in [0, 0], d1 in [0, 0]>} : (index, index) -> i1
+  %x = scf.if %in -> (f32) {
+    %e = tensor.extract %t[%c4095] : tensor<4096xf32>
+    scf.yield %e : f32
+  } else {
+    %k = "xgpu.apply_indexing"(%n, %b) {map = #xgpu.map<(d0, d1) -> (d0 + d1 * 128 - 1), d0 in [0, 127], d1 in [0, 31]>} : (index, index) -> index
+    %e = tensor.extract %t[%k] : tensor<4096xf32>
+    scf.yield %e : f32
   }
   %l = "xgpu.apply_indexing"(%n, %b) {map = #xgpu.map<(d0, d1) -> (d0 + d1 * 128), d0 in [0, 127], d1 in [0, 31]>} : (index, index) -> index
   %new = tensor.insert %x into %out[%l] : tensor<4096xf32>

@@ -1,4 +1,4 @@
-"""Kernels of stencils, whose threads inside an array ask no conditions: numbers are as with conditions everywhere."""
+"""Kernels of stencils, whose threads inside an array ask no conditions: the numbers of those that do everywhere."""
 
 import re
 
