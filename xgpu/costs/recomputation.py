@@ -40,14 +40,14 @@ LOAD = 8
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost to compute a value once: bytes read in all, instructions for each element, loads included, and operations."""
+    """The cost to compute a value once: bytes read in all, instructions for each element with loads, and operations."""
 
     bytes: int
     instructions: float
     operations: int
 
     def instruction_bytes(self, times: float, target: Device) -> float:
-        """Return the bytes that ``target`` moves in the time of the instructions for so many elements, less a load each.
+        """Return the bytes that ``target`` moves while it executes these for so many elements, less a load for each.
 
         That is the one that reading the element would need.
         """
