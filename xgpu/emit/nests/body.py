@@ -31,6 +31,8 @@ from xgpu.structure import dtype_of, owning_op, walk
 
 MOST_REPEATED = 32
 """Operations of an iteration of a loop of which several are written one after the other, at most."""
+MOST_ITERATIONS = 128
+"""Iterations that these are at most, of the loop and of a box around: more operands than registers hold."""
 MAX_UNROLLED = 10_000
 """Statements of a kernel that are written for iterations of unrolled loops, at most."""
 
@@ -355,7 +357,7 @@ def _written_out(seq: SeqOp, together: int) -> int:
     if not reads or len(walk(seq.operation, SEQ)) > 1 or len(walk(seq.operation)) > MOST_REPEATED:
         return 1
     count = math.gcd(seq.extent, max(1, 8 * SECTOR_BYTES // max(reads)))
-    while count * together > MOST_REPEATED * 4:
+    while count * together > MOST_ITERATIONS:
         count //= 2
     return max(1, count)
 
