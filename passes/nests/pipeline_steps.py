@@ -26,8 +26,8 @@ class PipelineSteps(Pass):
 
     A tile becomes one for each of ``n`` steps, which take turns. Par loops that fill tiles from what the steps do not
     change do so ``n - 1`` steps ahead: before the loop for the first steps, and where a step begins for the one that
-    comes so much later. Threads then wait once in a step, and the loads of a later step are under way while this one is
-    computed. Refused are loops with no such tile.
+    comes so much later. Threads then wait once in a step, and warps compute while others still load. Refused are loops
+    with no such tile.
     Needs assign-bands.
 
     ```mlir

@@ -28,6 +28,28 @@ _PRODUCT = """fn product(A: bf16[{size}, {size}], B: bf16[{size}, {size}],{bias}
   }} }}
 }}"""
 
+_PLAIN = """fn product(A: f32[{size}, {size}], B: f32[{size}, {size}], out C: f32[{size}, {size}]) {{
+  par {size} i {{ par {size} j {{
+    C[i, j] = 0.0
+    seq {size} k {{ C[i, j] += A[i, k] * B[k, j] }}
+  }} }}
+}}"""
+
+_TILED = """fn product(A: f32[{size}, {size}], B: f32[{size}, {size}], out C: f32[{size}, {size}]) {{
+  par {size} / 64 bm {{ par {size} / 64 bn {{
+    new sum: f32[64, 64]
+    par 64 i {{ par 64 j {{ sum[i, j] = 0.0 }} }}
+    seq {size} / 16 k{stages} {{
+      new a: f32[64, 16]
+      new b: f32[16, 64]
+      par 64 i {{ par 16 c {{ a[i, c] = A[bm * 64 + i, k * 16 + c] }} }}
+      par 16 c {{ par 64 j {{ b[c, j] = B[k * 16 + c, bn * 64 + j] }} }}
+      par 64 i {{ par 64 j {{ seq 16 c {{ sum[i, j] += a[i, c] * b[c, j] }} }} }}
+    }}
+    par 64 i {{ par 64 j {{ C[bm * 64 + i, bn * 64 + j] = sum[i, j] }} }}
+  }} }}
+}}"""
+
 _WARP_SUM = """fn sums(A: f32[4096, 32], out B: f32[4096]) { par 4096 w { fully par 32 l {
   new sum: f32
   sum = A[w, l]
@@ -89,6 +111,16 @@ def product(size: int, bm: int, bn: int, bk: int, stages: int = 0, mma: str = "#
     return Case(name, _program(text), reference, 0.01, 2 * size**3 / 1e12)
 
 
+def exact_product(name: str, text: str, size: int) -> Case:
+    """Return a product of f32 by loops, without tensor cores, whose sums are rounded as f32."""
+
+    def reference(a: Any, b: Any) -> Any:
+        return jnp.dot(a, b, precision="highest")
+
+    # The same sums in another order.
+    return Case(f"f32: {name} {size}^3", _program(text), reference, 1e-4, 2 * size**3 / 1e12)
+
+
 def _instructions(name: str, text: str, reference: Callable[..., Any]) -> Case:
     # Sums of f32 in another order, or an exponential of two roundings.
     return Case(f"asm: {name}", _program(text), reference, 1e-5, scaled=False)
@@ -114,6 +146,9 @@ def cases() -> list[Case]:
         product(4096, 128, 256, 32, 4),
         product(4096, 128, 128, 32, 4),
         product(1024, 64, 64, 32, mma="#no_mma"),
+        *(exact_product("plain", _PLAIN.format(size=size), size) for size in (256, 512, 1024, 2048)),
+        exact_product("tiled", _TILED.format(size=2048, stages=""), 2048),
+        exact_product("tiled, two stages", _TILED.format(size=2048, stages=" #stages(2)"), 2048),
     ]
 
 

@@ -176,11 +176,10 @@ def _identity(like: Value) -> Value:
 
 def _diagonal(a: Value, row: int, column: int, count: int = 0) -> Value:
     """Return elements on a diagonal that begins at a row and a column: half as many as there are rows, or so many."""
-    batch, rows, _ = shape_of(a)
-    count = count or rows // 2
-    block = hlo.slice(a, [0, row, column], [batch, row + count, column + count], [1, 1, 1])
-    i, j = numbers_of(block)
-    return _sums(hlo.select(compared(i, j, "EQ"), block, splat_like(0, block)))
+    batch, rows, columns = shape_of(a)
+    first, step = row * columns + column, columns + 1
+    last = first + ((count or rows // 2) - 1) * step
+    return hlo.slice(reshape(a, [batch, rows * columns]), [0, first], [batch, last + 1], [1, step])
 
 
 def _sums(a: Value) -> Value:
@@ -215,7 +214,9 @@ def _order(values: Value, direction: str) -> Value:
     # The first value of each place: what is no number has none, or one of several.
     last = splat(size - 1, ir.RankedTensorType(i.type))
     found = hlo.select(compared(broadcast(places, [batch, size, size], [0, 2]), i, "EQ"), j, last)
-    return reduced(found, splat(size - 1, tensor([], NUMBER)), [2], hlo.minimum)
+    first = reduced(found, splat(size - 1, tensor([], NUMBER)), [2], hlo.minimum)
+    # They are in this range anyway; so it is seen that what they say the place of is in bounds.
+    return hlo.clamp(splat_like(0, first), first, splat_like(size - 1, first))
 
 
 def _taken(values: Value, order: Value) -> Value:

@@ -30,6 +30,8 @@ _OTHERS = [
     "//",
     "max",
     "new",
+    "#together(2)",
+    "#stages(2)",
 ]
 _CASES = 120
 

@@ -148,3 +148,25 @@ def test_boxes_that_there_are_not(loops: str, message: str) -> None:
 def test_a_map_without_boxes_has_the_steps_that_it_has() -> None:
     map_ = IndexingMap.parse("(d0)[s0] -> (d0 + s0 * 32), d0 in [0, 31], s0 in [0, 3]")
     assert steps_of(map_, 0).map == map_
+
+
+@pytest.mark.parametrize(("dtype", "extent", "count"), [("s32", 64, 8), ("s32", 12, 4), ("s32", 63, 1), ("s8", 64, 32)])
+def test_iterations_that_read_a_sector_are_written_one_after_the_other(dtype: str, extent: int, count: int) -> None:
+    program = compiled(f"""fn f(A: {dtype}[1000, {extent}], out B: {dtype}[1000]) {{ par 1000 i {{
+      new sum: {dtype}
+      sum = 0
+      seq {extent} k {{ sum += A[i, k] }}
+      B[i] = sum
+    }} }}""")
+    assert program.ir("emitted").count("tensor.extract ") == count
+    (values,) = program.random_inputs()
+    np.testing.assert_array_equal(program.run(values, sanitize=True)[0], values.sum(axis=1, dtype=values.dtype))
+
+
+def test_long_iterations_are_not_written_out() -> None:
+    terms = " + ".join(f"A[i, k] * {n}" for n in range(16))
+    program = compiled(
+        f"fn f(A: s32[100, 64], out B: s32[100]) {{ par 100 i {{ B[i] = 0\n seq 64 k {{ B[i] += {terms} }} }} }}"
+    )
+    (loop,) = [line for line in program.ir("emitted").splitlines() if "s0 in [0, 63]" in line and "()[s0]" in line]
+    assert "(s0)" in loop

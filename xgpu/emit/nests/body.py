@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import Self, cast
 
 from xgpu import ir
+from xgpu.costs.sectors import SECTOR_BYTES
 from xgpu.dialects.nests.accesses import AccumulateOp, FromIndexOp, ReadOp, ToIndexOp, WriteOp, elements_of
 from xgpu.dialects.nests.assembly import AsmOp
 from xgpu.dialects.nests.loops import AnchorOp, BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
@@ -24,12 +25,15 @@ from xgpu.indexing.affine import constant as number
 from xgpu.indexing.affine import dim, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.maps.box_scores import ACCESS_BITS
 from xgpu.nests.maps.boxes import boxed, steps_of
 from xgpu.nests.structure import SEQ, Access, access_of, accesses_in, band_at, is_short, operations_of
 from xgpu.records import dataclass
 from xgpu.structure import dtype_of, owning_op, walk
 
+MOST_REPEATED = 32
+"""Operations of an iteration of a loop of which several are written one after the other, at most."""
+MOST_ITERATIONS = 128
+"""Iterations that these are at most, of the loop and of a box around: more operands than registers hold."""
 MAX_UNROLLED = 10_000
 """Statements of a kernel that are written for iterations of unrolled loops, at most."""
 
@@ -175,7 +179,7 @@ class BodyWriter:
         if self._has_run and is_short(seq.operation):
             self._write_out(seq)
             return
-        count = _written_out(seq, len(self._together))
+        count = _written_out(seq, len(self._together)) if self._is_of_thread else 1
         numbers = tuple(symbol(0) * count + each for each in range(count))
         steps = IndexingMap((), (Interval(0, seq.extent // count - 1),), numbers)
         with loop(steps, [], self._changed_in(seq.body)) as each:
@@ -346,14 +350,17 @@ _STATEMENTS: dict[str, Callable[[BodyWriter, ir.OpView], None]] = {
 
 
 def _written_out(seq: SeqOp, together: int) -> int:
-    """Return how many iterations are written one after the other: those whose elements one access reads.
+    """Return how many iterations are written one after the other: those whose elements fill a sector of memory.
 
     What they read is then on its way at once.
     """
-    if together == 1:
+    reads = [access.dtype.storage_bits for access in accesses_in(seq.operation) if access.reads]
+    if not reads or len(walk(seq.operation, SEQ)) > 1 or len(walk(seq.operation)) > MOST_REPEATED:
         return 1
-    widest = max((access.dtype.storage_bits for access in accesses_in(seq.operation)), default=ACCESS_BITS)
-    return math.gcd(seq.extent, max(1, ACCESS_BITS // widest)) if not walk(seq.operation, SEQ)[1:] else 1
+    count = math.gcd(seq.extent, max(1, 8 * SECTOR_BYTES // max(reads)))
+    while count * together > MOST_ITERATIONS:
+        count //= 2
+    return max(1, count)
 
 
 def _combiner(accumulate: AccumulateOp) -> Callable[[ir.Value, ir.Value], ir.Value]:

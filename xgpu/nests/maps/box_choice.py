@@ -17,8 +17,8 @@ from xgpu.nests.structure import SEQ, accesses_in, ancestors, has_par, is_short,
 from xgpu.structure import walk
 from xgpu.target_machine import WARP_SIZE
 
-MOST_TOGETHER = 64
-"""Iterations of an element of 32 bits each that a thread goes through together, at most: a quarter of its registers."""
+MOST_TOGETHER = 16
+"""Iterations of an element of 32 bits each that a thread goes through together, at most."""
 _WARPS = 3
 """Warps that each scheduler has at least. On an H200 four were faster than twice as many with half of the iterations,
 two slower."""

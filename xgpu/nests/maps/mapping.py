@@ -76,7 +76,7 @@ def choose_boxes(space: Space, touches: Sequence[Touch], boxes: Sequence[tuple[i
         if best is not None and least_passes(touches, box) >= best[1].sectors:
             continue
         outer = replace(space, extents=box.outer(space.extents))
-        for map_ in search.maps(outer, touches, (1,)):
+        for map_ in search.maps(outer, touches, (1,), box.sides):
             score = score_of_boxes(map_, outer, touches, box)
             if best is None or score.key < best[1].key:
                 best = (map_, score, box)
@@ -110,10 +110,12 @@ class _Search:
         self.tried = 0
         self.complete = True
 
-    def maps(self, space: Space, touches: Sequence[Touch], runs: Sequence[int]) -> Iterator[IndexingMap]:
-        """Yield maps, each once; counts those that are made."""
+    def maps(
+        self, space: Space, touches: Sequence[Touch], runs: Sequence[int], sides: Sequence[int] = ()
+    ) -> Iterator[IndexingMap]:
+        """Yield maps, each once; counts those that are made. Each iteration may be a box with such ``sides``."""
         found: set[IndexingMap] = set()
-        kinds = ((_lines(space, runs, touches), -(-self._most // 2)), (_tiles(space, runs), self._most))
+        kinds = ((_lines(space, runs, touches), -(-self._most // 2)), (_tiles(space, runs, sides), self._most))
         for kind, most in ((_groups(space, touches), self._most),) if space.side else kinds:
             for map_ in kind:
                 if self.tried == most:
@@ -221,7 +223,7 @@ def _groups(space: Space, touches: Sequence[Touch]) -> Iterator[IndexingMap]:
         yield _made(space, together if space.blocks else 1, (steps, 1), results, constraints)
 
 
-def _tiles(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
+def _tiles(space: Space, runs: Sequence[int], sides: Sequence[int]) -> Iterator[IndexingMap]:
     """Yield maps that give each warp a box of iterations."""
     rank = len(space.extents)
     if rank == 1 or space.threads % WARP_SIZE:
@@ -237,13 +239,16 @@ def _tiles(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
                     continue
                 if run > 1 and space.extents[along] % run:
                     continue
-                yield _tile(space, lanes, order, warps, along, run)
+                placed = [run if number == along else 1 for number in range(rank)]
+                boxes = _warp_boxes(space, lanes, placed, warps, sides)
+                yield _tile(space, lanes, order, boxes, along, run)
 
 
-def _tile(space: Space, lanes: Sequence[int], order: Sequence[int], warps: int, along: int, run: int) -> IndexingMap:
+def _tile(
+    space: Space, lanes: Sequence[int], order: Sequence[int], boxes: Sequence[int], along: int, run: int
+) -> IndexingMap:
     rank = len(space.extents)
     runs = [run if number == along else 1 for number in range(rank)]
-    boxes = _warp_boxes(space, lanes, runs, warps)
     lane = delinearize(dim(0) % WARP_SIZE, [lanes[number] for number in order])
     warp = delinearize(dim(0) // WARP_SIZE, boxes)
     tiles = [-(-extent // (lanes[n] * boxes[n] * runs[n])) for n, extent in enumerate(space.extents)]
@@ -262,13 +267,21 @@ def _tile(space: Space, lanes: Sequence[int], order: Sequence[int], warps: int, 
     return _made(space, math.prod(tiles) if space.blocks else 1, (*steps, run), tuple(results), tuple(constraints))
 
 
-def _warp_boxes(space: Space, lanes: Sequence[int], runs: Sequence[int], warps: int) -> list[int]:
-    """Return how many warps of a block lie along each loop: as many as it takes, the last loop first, powers of two."""
+def _warp_boxes(space: Space, lanes: Sequence[int], runs: Sequence[int], warps: int, sides: Sequence[int]) -> list[int]:
+    """Return how many warps of a block lie along each loop, powers of two: as many as it takes, last loops first.
+
+    Of boxes with ``sides`` it is the loop along which the block has the fewest iterations: warps then share what they
+    read.
+    """
     boxes = [1] * len(lanes)
-    for number in reversed(range(len(lanes))):
-        while warps % 2 == 0 and lanes[number] * runs[number] * boxes[number] < space.extents[number]:
-            boxes[number] *= 2
-            warps //= 2
+    while warps % 2 == 0:
+        covered = [lane * run * box for lane, run, box in zip(lanes, runs, boxes, strict=True)]
+        open_ = [number for number in reversed(range(len(lanes))) if covered[number] < space.extents[number]]
+        if not open_:
+            break
+        number = min(open_, key=lambda n: covered[n] * sides[n]) if sides else open_[0]
+        boxes[number] *= 2
+        warps //= 2
     boxes[0] *= warps
     return boxes
 
