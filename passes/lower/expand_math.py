@@ -147,10 +147,10 @@ def _expand(
         build = expansion.weight
     elif expansion.short and grade == 16:
         build = expansion.short
-    elif op.name == "arith.divf" and (inverse := _inverse_of_constant(operands[1])):
-        operands, build = operands[:1], lambda b, x: b.mul(x, inverse)
     elif op.name == "arith.divf" and all(map(_is_f16, operands)):
         build = special.quotient_of_narrow
+    elif op.name == "arith.divf" and (inverse := _inverse_of_constant(operands[1])):
+        operands, build = operands[:1], lambda b, x: b.mul(x, inverse)
     elif expansion.normal and is_normal:
         build = expansion.normal
     if expansion.is_large:

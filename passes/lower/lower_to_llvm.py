@@ -7,9 +7,9 @@ from xgpu import ir
 from xgpu.dialects.attributes import BLOCK, CLUSTER, GRID, INDEX_BITS, KERNEL, int_array_of, int_of
 from xgpu.dialects.xgpu import FUNCTIONS
 from xgpu.passes.framework.base import Pass, function_name, functions
+from xgpu.passes.framework.call_copies import copied_functions
 from xgpu.passes.llvm.block import block_lowerings, check_cluster
 from xgpu.passes.llvm.builder import LlvmBuilder, Lowering
-from xgpu.passes.llvm.copies import copied_functions
 from xgpu.passes.llvm.scalars import SCALAR_LOWERINGS
 from xgpu.passes.llvm.threads import THREAD_LOWERINGS, declare_functions
 from xgpu.passes.llvm.vectors import VECTOR_LOWERINGS

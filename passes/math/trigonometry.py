@@ -201,12 +201,6 @@ def asin(b: MathBuilder, x: ir.Value) -> ir.Value:
     size = b.abs(x)
     is_near = b.compare("ole", size, 0.5)
     high, low, _ = HALF_PI[b.bits]
-    if b.bits == 32:
-        s, tail = _near_or_root(b, size, is_near)
-        start = b.fma(s, -2.0, high)
-        rest = b.add(b.fma(s, -2.0, b.sub(high, start)), low)
-        far = b.add(start, b.fma(tail, -2.0, rest))
-        return b.with_sign(b.select(is_near, b.add(s, tail), far), x)
     twice, rest = _twice_asin_of_root(b, size)
     start, start_rest = b.sum(high, b.neg(twice))
     far = b.sub(start, b.sub(b.sub(rest, low), start_rest))

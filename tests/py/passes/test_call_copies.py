@@ -3,9 +3,9 @@
 import pytest
 
 from xgpu import ir
+from xgpu.passes.framework.call_copies import copied_functions
 from xgpu.passes.framework.manager import run
 from xgpu.passes.framework.registry import parse_pipeline
-from xgpu.passes.llvm.copies import copied_functions
 
 
 def program(operations: int, calls: int) -> str:

@@ -65,7 +65,7 @@ func.func @by_normal(%x: f32, %y: f32) -> f32 {
 
 // -----
 
-// Numbers of f16 have inverses in the normal range of f32; the remainder makes their quotient exact.
+// Numbers of f16 have inverses in the normal range of f32; the remainder makes their quotient exact, constants' too.
 
 // CHECK-LABEL: func.func @narrow
 // NVVM:          %[[X:.*]] = arith.extf %arg0
@@ -78,13 +78,18 @@ func.func @by_normal(%x: f32, %y: f32) -> f32 {
 // NVVM:          %[[SIZE:.*]] = math.absf %[[BETTER]] : f32
 // NVVM:          %[[REGULAR:.*]] = arith.cmpf ogt, %[[SIZE]], %{{.*}} : f32
 // NVVM:          arith.select %[[REGULAR]], %[[BETTER]], %[[FIRST]] : f32
-// HOST:          arith.divf
+// NVVM:          llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[THREE:[0-9]+]])
+// NVVM:          math.fma %{{.*}}, %[[THREE]], %[[X]] : f32
+// HOST-COUNT-2:  arith.divf
 // CHECK:         return
-func.func @narrow(%x: f16, %y: f16) -> f32 {
+func.func @narrow(%x: f16, %y: f16) -> (f32, f32) {
   %a = arith.extf %x : f16 to f32
   %b = arith.extf %y : f16 to f32
   %0 = arith.divf %a, %b : f32
-  return %0 : f32
+  %three = arith.constant 3.0 : f16
+  %c = arith.extf %three : f16 to f32
+  %1 = arith.divf %a, %c : f32
+  return %0, %1 : f32, f32
 }
 
 // -----
