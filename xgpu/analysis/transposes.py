@@ -20,6 +20,8 @@ _LEAST_PRODUCT = 8192
 
 (Source: XLA's emitter of transposes.)
 """
+FEWEST_IN_TILES = _LEAST_BOTH**2
+"""Elements of an array below which no transpose of it takes tiles."""
 _MOST_ACCESS_BYTES = 16
 
 

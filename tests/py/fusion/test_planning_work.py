@@ -344,7 +344,7 @@ def test_what_was_chosen_is_expected_for_the_next_groups(monkeypatch):
 
     monkeypatch.setattr(shared_values, "group_block", grouping)
     monkeypatch.setattr(shared_values._Round, "choose", counting)
-    plan_program(load_source(_gradient_of_a_stencil(8), ("f32[1024,1024]",)).module)
+    plan_program(load_source(_gradient_of_a_stencil(8), ("f32[4096,4096]",)).module)
     assert len(rounds) == 3
     assert sum(rounds) < 13
 

@@ -8,7 +8,8 @@ from xgpu.analysis.bitcasts import is_bitcast
 from xgpu.analysis.concatenations import Concatenation, Walk, concatenation_of, walk_of
 from xgpu.analysis.heroes import Form, follow
 from xgpu.analysis.root_indices import Stored, at_root_indices
-from xgpu.analysis.transposes import Transpose, moves_rows, needs_tile, transpose_of
+from xgpu.analysis.transposes import FEWEST_IN_TILES, Transpose, moves_rows, needs_tile, transpose_of
+from xgpu.costs.values import elements
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.structure import captured, dtype_of, is_argument, producer
@@ -30,7 +31,7 @@ class Moves:
             self._add_transpose(op)
         if not self.forms:
             self.concatenations = _joined_elsewhere(roots, stored)
-        if not self.forms:
+        if not self.forms and elements(roots[0]) >= FEWEST_IN_TILES:
             for op in at_root_indices(roots, stored, behind_bitcasts=True):
                 self._add_transpose(op)
 

@@ -26,8 +26,9 @@ RESHAPE = "stablehlo.reshape"
 CONCATENATE = "stablehlo.concatenate"
 BROADCAST = "stablehlo.broadcast_in_dim"
 REDUCE_WINDOW = "stablehlo.reduce_window"
+_SLICE = "stablehlo.slice"
 _CARRIERS: Mapping[str, int] = {
-    "stablehlo.slice": 1,
+    _SLICE: 1,
     "stablehlo.pad": 1,
     "stablehlo.reverse": 1,
     "stablehlo.dynamic_slice": 1,
@@ -195,7 +196,7 @@ class _Group:
     """Values of one order: what operations ``reads`` from outside, who ``uses`` them, and the ``edges`` to others.
 
     ``parting`` are operations that take or make neighbours apart along some dimensions. ``is_pieced``: some operations
-    read one operand here and another there, or several elements, and what is transposed for these takes no tiles.
+    read one operand here and another there, or elements elsewhere, and what is transposed for these takes no tiles.
     """
 
     order: Order
@@ -453,6 +454,6 @@ class AxisOrders:
         """Record what an operation reads for its group, of ``operands`` with the dimensions of the result."""
         group = self._groups[op.results[0]]
         group.reads.update(dict.fromkeys(operand for operand in operands if operand not in self._groups))
-        group.is_pieced |= op.name == REDUCE_WINDOW or OPERATIONS[op.name].kind == "piecewise"
+        group.is_pieced |= op.name in (REDUCE_WINDOW, _SLICE) or OPERATIONS[op.name].kind == "piecewise"
         if _parted(op):
             group.parting.append(op)
