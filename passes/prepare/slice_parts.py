@@ -104,9 +104,14 @@ def _in_operand(op: ir.Operation, box: _Box) -> _Box | None:
 
 
 def _in_updated(op: ir.Operation, box: _Box) -> _Box | None:
-    """Return the box in the update or in the array, if the place of the update is known."""
+    """Return the box in the update or in the array, if the place of the update is known.
+
+    Most of an array is read as well where it is, so that readers of the whole and of its inside share one array.
+    """
     array, update, *indices = op.operands
     whole, part = shape_of(array), shape_of(update)
+    if 2 * math.prod(box.sizes) > math.prod(whole):
+        return None
     starts = list[int]()
     for index, size, all_ in zip(indices, part, whole, strict=True):
         known = known_integers(index)
