@@ -8,6 +8,7 @@ as it is, and the driver takes either; as no document says so, a kernel that doe
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from operator import attrgetter
 from typing import Any
 
 import jax
@@ -73,7 +74,7 @@ def codes(kernels: Sequence[CompiledKernel], is_exported: bool) -> Mapping[Compi
         return {kernel: kernel.ptx for kernel in kernels}
     # The assembler is a process for each kernel, and runs beside what makes the PTX of the next ones.
     with ThreadPoolExecutor() as pool:
-        made = [(kernel, kernel.ptx, pool.submit(lambda each=kernel: each.machine_code)) for kernel in kernels]
+        made = [(kernel, kernel.ptx, pool.submit(attrgetter("machine_code"), kernel)) for kernel in kernels]
         if not _answer(kernels[0].device).result():
             return {kernel: text for kernel, text, _ in made}
         return {kernel: text if (code := future.result()) is None else code for kernel, text, future in made}
