@@ -3,7 +3,8 @@
 The standard library writes each method of a class as text, which Python compiles: six times for a frozen class, of
 which a process has 400. Here ``__init__`` alone is text, which gives it its parameters; what the other methods do
 depends on the names of fields only. The class is the same in all else, also for `dataclasses.fields` and
-`dataclasses.replace`, and classes of either kind may be derived from those of the other.
+`dataclasses.replace`, and classes of either kind may be derived from those of the other. Objects are equal if the
+tuples of their fields are, as up to Python 3.12: a NaN equals itself, though no other.
 """
 
 import dataclasses

@@ -121,6 +121,19 @@ def walk_others(op: ir.Operation, names: Container[str]) -> list[ir.Operation]:
     return found
 
 
+def names_in(op: ir.Operation) -> set[str]:
+    """Return the names of the operations nested in ``op`` (itself included)."""
+    names: set[str] = set()
+    advance = ir.WalkResult.ADVANCE
+
+    def visit(nested: ir.Operation) -> ir.WalkResult:
+        names.add(nested.name)
+        return advance
+
+    op.walk(visit)
+    return names
+
+
 def find(op: ir.Operation, matches: Callable[[ir.Operation], bool]) -> ir.Operation | None:
     """Return the first operation nested in ``op`` (itself included), inner ones first, that ``matches``."""
     found: list[ir.Operation] = []

@@ -112,3 +112,9 @@ def test_copies_of_modules() -> None:
         assert str(copy) == str(module)
         main_of(copy).operation.erase()
         assert len(module.body.operations) == 1
+
+
+def test_names_are_those_of_all_that_is_nested(block: ir.Block) -> None:
+    function = block.owner.operation
+    assert structure.names_in(function) == {op.name for op in structure.walk(function)}
+    assert {"func.func", "stablehlo.compare", "stablehlo.while"} <= structure.names_in(function)

@@ -21,6 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,10 @@ _MANY_OPERATIONS = 250
 _MANY_CORES = 4
 """A start takes half a second of one of them, and the second program of most processes comes after it."""
 _MOST_PROCESSES = 32
+_PROCESS_SECONDS = 0.05
+"""What a process takes besides compiling: it is forked, copies the memory that it writes to, and ends."""
+_BYTES_PER_SECOND = 175_000
+"""Bytes of requests that become PTX in a second of a core: of 356 kernels half took 0.75 to 1.5 times as long."""
 _SILENT_SECONDS = 2.0
 _FEWEST = 2
 _ATTEMPTS = 2
@@ -81,9 +86,11 @@ def compile_each(
     whole = [kernel for kernel in missing if kernel.source is not None]
     failed: dict[Kernel, XgpuError] = {}
     is_near = is_nursery_ready() or (level == "cubin" and has_nursery())
-    if len(whole) >= (_FEWEST if is_near else many) and (processes := min(_jobs(), len(whole)) - 1) > 0:
-        with _progress(len(whole)) as progress:
-            failed = _compile(whole, level, processes, progress)
+    if len(whole) >= (_FEWEST if is_near else many) and _jobs() > 1:
+        requests = [_request(kernel, level) for kernel in whole]
+        if processes := _others(requests):
+            with _progress(len(whole)) as progress:
+                failed = _compile(whole, requests, level, processes, progress)
     for kernel in missing:
         if kernel.built is None and kernel not in failed and (error := _error_of(kernel.check)) is not None:
             failed[kernel] = error
@@ -103,6 +110,12 @@ def expect_kernels(program: ir.Module) -> None:
             nursery()
 
 
+def _others(requests: Sequence[bytes]) -> int:
+    """Return how many processes are to compile kernels besides this one: each is worth what it takes to start."""
+    seconds = sum(map(len, requests)) / _BYTES_PER_SECOND
+    return max(0, min(_jobs(), len(requests), int(seconds / _PROCESS_SECONDS)) - 1)
+
+
 def _jobs() -> int:
     if not sys.executable:
         return 1
@@ -115,24 +128,26 @@ def _jobs() -> int:
     raise InvalidInput(f"XGPU_JOBS={os.environ['XGPU_JOBS']}: expected a number of processes, at least 1")
 
 
-def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Progress) -> dict[Kernel, XgpuError]:
+def _compile(
+    kernels: Sequence[Kernel], requests: Sequence[bytes], level: str, processes: int, progress: Progress
+) -> dict[Kernel, XgpuError]:
     """Compile the kernels in processes, each with a thread that talks to it, and here, and accept them in any order.
 
     Returns the errors of those that cannot be compiled.
     """
+    assembler = ThreadPoolExecutor()
     pending: _Pending = queue.SimpleQueue()
     done: _Done = queue.SimpleQueue()
     workers: list[_Worker] = []
     failed: dict[Kernel, XgpuError] = {}
     try:
         # The longest kernels are compiled first: nothing is left to do beside the last.
-        requests = [_request(kernel, level) for kernel in kernels]
         for number in sorted(range(len(kernels)), key=lambda number: -len(requests[number])):
             pending.put((number, kernels[number].name, requests[number]))
         for _ in range(processes):
             workers.append(_Worker())
             threading.Thread(target=workers[-1].serve, args=(pending, done), daemon=True).start()
-        here = functools.partial(_compile_here, kernels, level, pending)
+        here = functools.partial(_compile_here, kernels, level, pending, assembler)
         for count, (number, answer) in enumerate(_answers(workers, len(kernels), done, here)):
             progress(count)
             if isinstance(answer, XgpuError):
@@ -143,19 +158,31 @@ def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Pr
         with contextlib.suppress(queue.Empty):
             while True:
                 pending.get_nowait()
+        # Processes end beside each other, each in the time that its memory takes to be freed.
+        for worker in workers:
+            worker.stop()
         for worker in workers:
             worker.end()
+        assembler.shutdown(cancel_futures=True)
     return failed
 
 
-def _compile_here(kernels: Sequence[Kernel], level: str, pending: _Pending) -> tuple[int, XgpuError | None] | None:
-    """Compile one of the pending kernels in this process; return its position and error, None if there is none."""
+def _compile_here(
+    kernels: Sequence[Kernel], level: str, pending: _Pending, assembler: Executor
+) -> tuple[int, XgpuError | None] | None:
+    """Compile one of the pending kernels in this process; return its position and error, None if there is none.
+
+    Its machine code is made while this process goes on.
+    """
     try:
         number, _, _ = pending.get_nowait()
     except queue.Empty:
         return None
     kernel = kernels[number]
-    return number, _error_of(kernel.check if level == "lowered" else lambda: kernel.compiled)
+    error = _error_of(kernel.check if level == "lowered" else lambda: kernel.compiled)
+    if level == "cubin" and error is None:
+        assembler.submit(lambda: kernel.machine_code)
+    return number, error
 
 
 def _error_of(compile_one: Callable[[], object]) -> XgpuError | None:
@@ -273,8 +300,15 @@ class _Worker:
             elif now - self._seen[1] > _STALLED_SECONDS:
                 self._process.send_signal(signal.SIGKILL)
 
+    def stop(self) -> None:
+        """Let the process end, whatever it does."""
+        with self._lock:
+            self._is_over = True
+            if self._process is not None:
+                self._process.send_signal(signal.SIGKILL)
+
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """End the process, and wait for its end."""
         with self._lock:
             self._is_over = True
             self._close()

@@ -3,7 +3,7 @@
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.structure import arguments_of, walk
+from xgpu.structure import arguments_of, names_in, walk
 
 
 class Contents:
@@ -18,7 +18,7 @@ class Contents:
     @cached_property
     def names(self) -> frozenset[str]:
         """The names of the operations, and of each dialect that has some: ``mhlo.*``."""
-        names = {op.name for op in walk(self._module.operation)}
+        names = names_in(self._module.operation)
         return frozenset(names | {f"{name.partition('.')[0]}.*" for name in names})
 
     @cached_property

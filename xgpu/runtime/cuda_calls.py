@@ -8,6 +8,7 @@ as it is, and the driver takes either; as no document says so, a kernel that doe
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from operator import attrgetter
 from typing import Any
 
 import jax
@@ -69,15 +70,14 @@ def level(target: Device) -> str:
 
 def codes(kernels: Sequence[CompiledKernel], is_exported: bool) -> Mapping[CompiledKernel, str | bytes]:
     """Return the code of each kernel for a program that this process runs, or exports to run anywhere."""
-    texts = {kernel: kernel.ptx for kernel in kernels}
-    if not kernels or is_exported or _gpu() is None or not _answer(kernels[0].device).result():
-        return texts
-    # The assembler is a process for each kernel.
+    if not kernels or is_exported or level(kernels[0].device) == "ptx":
+        return {kernel: kernel.ptx for kernel in kernels}
+    # The assembler is a process for each kernel, and runs beside what makes the PTX of the next ones.
     with ThreadPoolExecutor() as pool:
-        made = pool.map(lambda kernel: kernel.machine_code, kernels)
-        return {
-            kernel: text if code is None else code for (kernel, text), code in zip(texts.items(), made, strict=True)
-        }
+        made = [(kernel, kernel.ptx, pool.submit(attrgetter("machine_code"), kernel)) for kernel in kernels]
+        if not _answer(kernels[0].device).result():
+            return {kernel: text for kernel, text, _ in made}
+        return {kernel: text if (code := future.result()) is None else code for kernel, text, future in made}
 
 
 def _gpu() -> Any:

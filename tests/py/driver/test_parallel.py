@@ -37,7 +37,19 @@ def _function(x):
 
 @pytest.fixture
 def jobs(monkeypatch):
+    """Set the number of processes; the kernels of tests are as long as any that are compiled in several."""
+    monkeypatch.setattr(parallel, "_BYTES_PER_SECOND", 1)
     return lambda number: monkeypatch.setenv("XGPU_JOBS", str(number))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "processes"),
+    [([], 0), ([0.04, 0.05], 0), ([0.09, 0.02], 1), ([0.5], 0), ([0.5] * 3, 2), ([0.5] * 9, 7)],
+)
+def test_a_process_is_worth_what_it_takes_to_start(monkeypatch, seconds, processes):
+    monkeypatch.setenv("XGPU_JOBS", "8")
+    requests = [bytes(int(each * parallel._BYTES_PER_SECOND)) for each in seconds]
+    assert parallel._others(requests) == processes
 
 
 @pytest.fixture
