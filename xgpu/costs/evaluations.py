@@ -68,14 +68,10 @@ class Evaluations[K: Kernel]:
     Kernels of one kind that read a value at the same scopes are counted as one: a program in which many kernels compute
     a value takes no more steps than one in which few do. So members share a `Placement`, and tables have a set of
     members where they would have one kernel. Values and operations are given by their numbers in the block.
-
-    Neighbours share what is alike for them where a thread computes several: not in arrays of fewer elements than the
-    ``threads`` that run at once, each of which computes one.
     """
 
-    def __init__(self, block: NumberedBlock, threads: int = 0):
+    def __init__(self, block: NumberedBlock):
         self.block = block
-        self._threads = threads
         self._known: list[_Known | None] = [None] * len(block.operations)
         self._placements: dict[K, Placement] = {}
         self._roots: dict[tuple[K, Shape], Scope] = {}
@@ -87,8 +83,6 @@ class Evaluations[K: Kernel]:
         """Forget all kernels; what is known of operations is kept."""
         for table in (self._placements, self._roots, self._counts):
             table.clear()
-        # Those of arrays of which a thread computes one element.
-        self._single = set[Scope]()
         # By the number of a value or operation. At which scopes members of a kernel want each value.
         self._wanted: list[dict[K, dict[Scope, Members]]] = [{} for _ in self.block.values]
         # How many elements of a value members of a kernel read, for each read.
@@ -104,8 +98,6 @@ class Evaluations[K: Kernel]:
                 self._placements[kernel] = Placement()
             root = self._roots[kernel, shape] = self._placements[kernel].root(shape)
             self._counts[root] = {}
-            if count < self._threads:
-                self._single.add(root)
         _include(self._counts[root], count, members)
         _include(self._wanted[value].setdefault(kernel, {}), root, members)
         self._read_of[value].setdefault(kernel, []).append((members, count))
@@ -165,11 +157,9 @@ class Evaluations[K: Kernel]:
                 counts = self._counts.get(child)
                 if counts is None:
                     counts = self._counts[child] = {}
-                    if scope in self._single:
-                        self._single.add(child)
                 # The first reads at a scope tell how often it is computed.
                 if first := members & ~_union(counts):
-                    _include(counts, known.repeats[position].times(times, scope not in self._single), first)
+                    _include(counts, known.repeats[position].times(times), first)
             self._read_of[operand].setdefault(kernel, []).append((members, count))
             if is_made:
                 scopes = self._wanted[operand].setdefault(kernel, {})
@@ -193,8 +183,6 @@ class Evaluations[K: Kernel]:
                 counts = self._counts.get(scope)
                 if counts is None:
                     counts = self._counts[scope] = {}
-                    if not self._single.isdisjoint(scopes):
-                        self._single.add(scope)
                 if first := reading & ~_union(counts):
                     for times, alike in self._summed(scopes, first).items():
                         _include(counts, times, alike)
@@ -355,13 +343,9 @@ def _readers(wanted: Mapping[Scope, Members], among: Members) -> list[tuple[tupl
 
 @dataclass(frozen=True)
 class _Repeat:
-    """The frequency of a read: ``factor`` times for each evaluation of its operation, and ``least`` times at least.
-
-    Where a thread computes several elements, ``sharing`` of them need a common value once.
-    """
+    """The frequency of a read: ``factor`` times for each evaluation of its operation, and ``least`` times at least."""
 
     factor: float
-    sharing: int
     least: int
 
     @classmethod
@@ -379,11 +363,11 @@ class _Repeat:
                 factor *= possible.intersect(interval).size / max(1, possible.size)
         # Not the indices of gathers: chains of them execute four times the operations that would be counted.
         alike = _neighbours_alike(map_) if reads.kind == "indexing" and len(reads.accesses) == 1 else 1
-        return cls(factor, _shared_by_neighbours(alike), footprint(map_) if alike > 1 else 0)
+        return cls(factor / _shared_by_neighbours(alike), footprint(map_) if alike > 1 else 0)
 
-    def times(self, computed: float, has_neighbours: bool = True) -> float:
-        """Return how often the read happens if its operation is computed so often, by such threads or by others."""
-        return max(self.factor * computed / (self.sharing if has_neighbours else 1), self.least)
+    def times(self, computed: float) -> float:
+        """Return how often the read happens if its operation is computed so often."""
+        return max(self.factor * computed, self.least)
 
 
 def _alternates_in_warps(expression: AffineExpr, dims: Sequence[Interval]) -> bool:

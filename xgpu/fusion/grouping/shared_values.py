@@ -77,7 +77,7 @@ def group_operations(
     """
     facts = BlockFacts(operations, results, families, target)
     block = NumberedBlock(operations)
-    costs, evaluations = Costs(block), Evaluations[Group](block, target.resident_threads)
+    costs, evaluations = Costs(block), Evaluations[Group](block)
     candidates = [_may_be_stored(block, number) for number in range(len(operations))]
     awaited: dict[ir.Value, Reason] = {}
     choice: _Choice = {}
@@ -303,8 +303,8 @@ class _Round:
         saved = -once * bytes_per_instruction(self._target, size)
         spent: float = self._launch
         for each in needed:
+            saved += each.kernels * each.times * self._instruction_bytes(each.kernel)
             spent += each.kernels * self._costs.byte_size(value, round(min(each.times, size)))
-        saved += self._bytes_of(needed, is_one_level)
         if value not in self._known.stored_at:
             spent += self._costs.byte_size(value, size)
         if is_one_level and kernels > 1:
@@ -338,17 +338,6 @@ class _Round:
         if not origins:
             self._most[value] = most
         return Decision(Verdict.RECOMPUTED, self._block.values[value], few)
-
-    def _bytes_of(self, needed: _Needed, is_one_level: bool) -> float:
-        """Return the bytes that take as long as one instruction for each element that kernels compute.
-
-        Small kernels of one level run beside each other, so that of their latencies the longest counts.
-        """
-        each_alone = [each.times * self._instruction_bytes(each.kernel) for each in needed]
-        if is_one_level:
-            issued = _evaluations(needed) * bytes_per_instruction(self._target)
-            return max(issued, *each_alone)
-        return sum([each.kernels * bytes_ for each, bytes_ in zip(needed, each_alone, strict=True)])
 
     def _consider_later(self, value: Number, needed: _Needed) -> _Needed:
         """Let the first kernel that computes a value store it for those of higher levels, if that is cheaper."""
