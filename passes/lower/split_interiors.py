@@ -7,12 +7,12 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.dialects.attributes import EMITTER, map_of
-from xgpu.dialects.xgpu import InDomainOp
+from xgpu.dialects.xgpu import InDomainOp, PureCallOp
 from xgpu.indexing.affine import AffineExpr, Dim, constant, dim
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.passes.framework.base import Pass, functions
+from xgpu.passes.framework.base import Pass, function_name, functions
 from xgpu.passes.support.ranges import Ranges, constant_of
 from xgpu.passes.support.regions import resolve_conditional, waits_for_threads
 from xgpu.passes.support.scf_ops import create_if, create_yield
@@ -45,9 +45,9 @@ class SplitInteriors(Pass):
     What a stencil reads beyond the border of an array is something else, so that each of its loads is in a conditional.
     Of most threads all conditions come out the same. They are asked once, all together, and loads follow one another
     without branches: those of neighbours become accesses to vectors, and what several elements read is read once.
-    Only in kernels of a few families, and if that saves more than the warps take again that are not inside as a whole,
-    as they run both versions; where threads of a kernel wait for each
-    other, loops in which they do not have two versions. Conditions may be those of threads, blocks and loops. Needs:
+    Only in kernels of a few families, and if loads take longer than all else, and what that saves longer than what warps
+    take again that are not inside as a whole: these run both versions. Where threads of a kernel wait for each other,
+    loops in which they do not have two versions. Conditions may be those of threads, blocks and loops. Needs:
     conditions simplified (simplify-indexing); run it before unswitch-loops.
 
     ```mlir
@@ -72,17 +72,18 @@ class SplitInteriors(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Split the kernels of ``module``."""
+        called = _Called(module)
         for function in functions(module):
             op = function.operation
             family = ir.StringAttr(op.attributes[EMITTER]).value if EMITTER in op.attributes else ""
             if family not in _FAMILIES or count_ops(op, self.max_ops) >= self.max_ops:
                 continue
             if not waits_for_threads(op):
-                _split(_after_indices(body_of(op)))
+                _split(_after_indices(body_of(op)), called)
                 continue
             for loop in walk(op, _FOR):
                 if not waits_for_threads(loop) and not _is_in_loop(loop):
-                    _split([loop])
+                    _split([loop], called)
 
 
 def _after_indices(body: ir.Block) -> list[ir.Operation]:
@@ -102,15 +103,18 @@ def _is_in_loop(loop: ir.Operation) -> bool:
     return False
 
 
-def _split(operations: Sequence[ir.Operation]) -> None:
+def _split(operations: Sequence[ir.Operation], called: "_Called") -> None:
     """Put operations that follow one another into two versions, if that pays."""
     interior = _Interior()
     interior.collect(operations)
     loads = sum(_numbers_loaded(op) for op, _ in interior.outcomes)
     if not loads or (asked := interior.condition()) is None:
         return
-    repeated = (1 - interior.warps_inside(asked)) * sum(map(_instructions, operations))
-    if repeated >= _SAVED * _LOAD * loads:
+    executed = sum(map(called.instructions, operations))
+    reads = sum(1 for op in operations for _ in walk(op, _EXTRACT))
+    repeated = (1 - interior.warps_inside(asked)) * executed
+    # What takes longer than the cache serves loads hides them.
+    if _LOAD * loads <= executed - _LOAD * reads or repeated >= _SAVED * _LOAD * loads:
         return
     moved = set(operations)
     made = [value for op in operations for value in op.results]
@@ -240,16 +244,32 @@ def _is_in(load: ir.Operation, conditional: ir.Operation) -> bool:
     return around is not None and around.operation == conditional
 
 
-def _instructions(op: ir.Operation) -> int:
-    """Return about how many instructions an operation is, with those in it, each of which counts once."""
-    count = 0
-    for each in walk(op):
-        dialect = each.name.partition(".")[0]
-        if each.name == _EXTRACT:
-            count += _LOAD
-        elif dialect in ("arith", "math"):
-            count += _SLOW.get(each.name, _SLOW.get(dialect, 1))
-    return count
+class _Called:
+    """The functions that kernels of a module call."""
+
+    def __init__(self, module: ir.Module):
+        self._functions = {function_name(each): each.operation for each in functions(module)}
+        self._found: dict[str, int] = {}
+
+    def instructions(self, op: ir.Operation) -> int:
+        """Return about how many instructions an operation is, with those in it and what it calls, each of them once."""
+        count = 0
+        for each in walk(op):
+            dialect = each.name.partition(".")[0]
+            if each.name == _EXTRACT:
+                count += _LOAD
+            elif dialect in ("arith", "math"):
+                count += _SLOW.get(each.name, _SLOW.get(dialect, 1))
+            elif each.name == PureCallOp.OPERATION_NAME:
+                count += self._of(ir.FlatSymbolRefAttr(each.attributes["callee"]).value)
+        return count
+
+    def _of(self, name: str) -> int:
+        """Return the instructions of a function."""
+        if name not in self._found:
+            self._found[name] = 0
+            self._found[name] = self.instructions(self._functions[name]) if name in self._functions else 0
+        return self._found[name]
 
 
 def _is_place(value: ir.Value) -> bool:
