@@ -45,7 +45,7 @@ class SplitInteriors(Pass):
     What a stencil reads beyond the border of an array is something else, so that each of its loads is in a conditional.
     Of most threads all conditions come out the same. They are asked once, all together, and loads follow one another
     without branches: those of neighbours become accesses to vectors, and what several elements read is read once.
-    Only in kernels of a few families, and if loads take longer than all else, and what that saves longer than what warps
+    Only in kernels of a few families, if loads take longer than all else, and what that saves longer than what warps
     take again that are not inside as a whole: these run both versions. Where threads of a kernel wait for each other,
     loops in which they do not have two versions. Conditions may be those of threads, blocks and loops. Needs:
     conditions simplified (simplify-indexing); run it before unswitch-loops.
