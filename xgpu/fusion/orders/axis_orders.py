@@ -225,7 +225,9 @@ class _Group:
 
         Otherwise only what reads them in the program's order does.
         """
-        if not any(isinstance(edge, _Transpose) and edge.target is self and edge.cost() > 0 for edge in self.edges):
+        given = (edge for edge in self.edges if isinstance(edge, _Transpose) and edge.target is self)
+        # Whole rows are read as fast from elsewhere.
+        if not any(edge.cost() > _LEAST_SHARE * _bytes(edge.value) for edge in given):
             return 0
         reduced = [value for value, users in self.uses.items() for user in users if user.name == REDUCE]
         return _LEAST_SHARE * sum(map(_bytes, reduced))

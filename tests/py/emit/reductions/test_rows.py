@@ -37,7 +37,7 @@ PROGRAMS: dict[str, tuple[Function, Function]] = {
 }
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(4096, 320), (1024, 1000), (1024, 2048), (64, 8190), (64, 16384)])
+@pytest.mark.parametrize(("rows", "columns"), [(4096, 320), (1024, 1000), (1024, 2048), (64, 8190), (160, 16384)])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_elements_are_computed_once(name: str, rows: int, columns: int) -> None:
     """Beside the elements themselves a stage takes about ten operations of each, never their computation again."""

@@ -127,8 +127,8 @@ class Reductions(Accumulators):
     @cached_property
     def operations(self) -> int:
         """About how many operations these are when loops are unrolled: long functions are single ones by then."""
-        each = ((min(count, FUNCTION_OPERATIONS), places) for count, _, places in self._taken_in)
-        return sum((FUNCTION_OPERATIONS if count == FUNCTION_OPERATIONS else 1) * places for count, places in each)
+        whole = [(count, places) for count, times, places in self._taken_in if times >= 1]
+        return sum((FUNCTION_OPERATIONS if count > FUNCTION_OPERATIONS else 1) * places for count, places in whole)
 
     @cached_property
     def _taken_in(self) -> list[tuple[int, float, int]]:
