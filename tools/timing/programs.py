@@ -33,7 +33,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("programs", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("file", type=Path, help="a Python file with a dictionary PROGRAMS")
     parser.add_argument("words", nargs="*", help="run only programs whose name contains one of these")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds that one program may take; 60 if left out")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=60.0,
+        help="seconds that one program may take, those included in which it stands still; 60 if left out",
+    )
     parser.add_argument("--deadline", type=float, default=500.0, help="seconds after which no program is begun")
     parser.add_argument("--jobs", type=int, default=8, help="processes at one time; 8 if left out")
     parser.add_argument("--out", type=Path, default=Path("programs.jsonl"), help="where results go, as lines of JSON")
@@ -44,14 +49,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(json.dumps(_measure(arguments.one, _programs(arguments.file)[arguments.one], arguments.folder)))
         return 0
     words = arguments.words or [""]
-    names = [name for name in _programs(arguments.file) if any(word in name for word in words)]
+    try:
+        names = [name for name in _programs(arguments.file) if any(word in name for word in words)]
+    except ValueError as error:
+        parser.error(str(error))
+    if not names:
+        parser.error(f"no program has a name with one of: {', '.join(words)}")
     end = time.monotonic() + arguments.deadline
     jobs, lines = ThreadPoolExecutor(arguments.jobs), arguments.out.open("w")
     with tempfile.TemporaryDirectory() as folder, jobs as pool, lines as out:
         command = [sys.executable, "-m", "xgpu.tools.timing.programs", str(arguments.file), "--folder", folder]
 
         def run(name: str) -> dict[str, Any]:
-            found = _run(name, [*command, "--one", name], arguments.limit, end)
+            found = _run(name, [*command, "--one", name], arguments.limit, end, Path(folder))
             _signal_all(Path(folder), signal.SIGCONT)
             out.write(json.dumps(found) + "\n")
             out.flush()
@@ -63,26 +73,35 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _programs(path: Path) -> dict[str, Callable[[], tuple[Callable[..., Any], Sequence[Any]]]]:
-    """Return the programs of a file."""
-    programs: dict[str, Any] = runpy.run_path(str(path))["PROGRAMS"]
+    """Return the programs of a file. Raises ValueError with what is wrong with the file."""
+    try:
+        programs = runpy.run_path(str(path)).get("PROGRAMS")
+    except Exception as error:
+        raise ValueError(f"{path}: {type(error).__name__}: {error}") from error
+    if not isinstance(programs, dict) or not programs or not all(map(callable, programs.values())):
+        raise ValueError(f"{path}: expected a dictionary PROGRAMS of functions, got {type(programs).__name__}")
     return programs
 
 
-def _run(name: str, command: list[str], limit: float, end: float) -> dict[str, Any]:
+def _run(name: str, command: list[str], limit: float, end: float, folder: Path) -> dict[str, Any]:
     """Return what a process found out about a program, or why it did not."""
     if time.monotonic() > end:
         return {"name": name, "error": "not begun: the deadline was over"}
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-    except subprocess.TimeoutExpired as error:
-        said = error.stderr.decode() if isinstance(error.stderr, bytes) else ""
-        stage = [line for line in said.splitlines() if line.startswith("stage ")]
-        return {"name": name, "error": f"more than {limit:g} s in {stage[-1] if stage else 'its import'}"}
-    lines = done.stdout.splitlines()
-    if done.returncode == 0 and lines:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            said, wrong = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            stage = [line for line in process.communicate()[1].splitlines() if line.startswith("stage ")]
+            return {"name": name, "error": f"more than {limit:g} s in {stage[-1] if stage else 'its import'}"}
+        finally:
+            # Its number may be that of another process from now on.
+            (folder / str(process.pid)).unlink(missing_ok=True)
+    lines = said.splitlines()
+    if process.returncode == 0 and lines:
         found: dict[str, Any] = json.loads(lines[-1])
         return found
-    return {"name": name, "error": f"exit code {done.returncode}: {done.stderr[-2000:]}"}
+    return {"name": name, "error": f"exit code {process.returncode}: {wrong[-2000:]}"}
 
 
 @contextlib.contextmanager

@@ -127,8 +127,9 @@ class Reductions(Accumulators):
     @cached_property
     def operations(self) -> int:
         """About how many operations these are when loops are unrolled: long functions are single ones by then."""
-        whole = [(count, places) for count, times, places in self._taken_in if times >= 1]
-        return sum((FUNCTION_OPERATIONS if count > FUNCTION_OPERATIONS else 1) * places for count, places in whole)
+        return sum(
+            (FUNCTION_OPERATIONS if count > FUNCTION_OPERATIONS else 1) * places for count, _, places in self._taken_in
+        )
 
     @cached_property
     def _taken_in(self) -> list[tuple[int, float, int]]:

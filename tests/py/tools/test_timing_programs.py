@@ -1,0 +1,72 @@
+"""The comparison of programs of a file, and the random programs that it may compare."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from xgpu.tools.timing import programs, random_programs
+
+_FILE = """
+import time
+import jax.numpy as jnp
+import numpy as np
+
+def refused():
+    def function(x):
+        raise ValueError("not a program")
+    return function, [np.ones(3)]
+
+PROGRAMS = {
+    "sine": lambda: (jnp.sin, [np.ones(64, np.float32)]),
+    "refused": refused,
+    "slow": lambda: time.sleep(600),
+}
+"""
+
+
+def test_each_program_has_a_line(tmp_path, capsys):
+    (tmp_path / "programs.py").write_text(_FILE)
+    out = tmp_path / "out.jsonl"
+    arguments = [str(tmp_path / "programs.py"), "--out", str(out), "--jobs", "1", "--limit", "20"]
+    assert programs.main([*arguments, "sine", "refused"]) == 0
+    found = {each["name"]: each for each in map(json.loads, out.read_text().splitlines())}
+    assert found["sine"]["difference"] < 1e-6
+    assert min(found["sine"][f"{kind}_us"] for kind in ("xgpu", "jax")) > 0
+    assert found["refused"]["fault"] == "jax"
+    assert "not a program" in found["refused"]["error"]
+    assert "sine" in capsys.readouterr().out
+    assert programs.main([*arguments[:-1], "1", "slow"]) == 0
+    assert "more than 1 s" in json.loads(out.read_text())["error"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "problem"),
+    [
+        ("x = 1", [], "expected a dictionary PROGRAMS"),
+        ("1 /", [], "SyntaxError"),
+        (_FILE, ["cosine"], "no program has a name with one of: cosine"),
+    ],
+    ids=["no programs", "no Python", "no such program"],
+)
+def test_mistakes_are_named(text, words, problem, tmp_path, capsys):
+    (tmp_path / "programs.py").write_text(text)
+    with pytest.raises(SystemExit):
+        programs.main([str(tmp_path / "programs.py"), *words])
+    assert problem in capsys.readouterr().err
+
+
+def test_differences_are_found():
+    numbers = np.array([1.0, np.nan, np.inf], np.float32)
+    assert programs._difference(numbers, numbers) == 0
+    assert programs._difference(numbers, numbers[::-1]) == np.inf
+    assert programs._difference(numbers[:1], numbers[:1] * 2) == 0.5
+    assert programs._difference(np.arange(3), np.array([0, 1, 3])) == 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_are_the_same_for_a_seed(seed):
+    (first, given), (second, again) = (random_programs.program(seed) for _ in range(2))
+    assert all(np.array_equal(*pair) for pair in zip(given, again, strict=True))
+    assert str(jax.make_jaxpr(first)(*given)) == str(jax.make_jaxpr(second)(*again))
