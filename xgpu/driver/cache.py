@@ -16,7 +16,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
@@ -92,11 +92,19 @@ def key_of(*parts: str) -> str:
 def _compiler() -> str:
     """Return what identifies the compiler: its own source, and the versions of jaxlib and llvmlite."""
     digest = hashlib.sha256()
-    root = Path(xgpu.__file__).parent
-    folders = {root, *(Path(module).parent for module in (xgpu.dialects.__file__, xgpu.passes.__file__) if module)}
-    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
+    files = (package.__file__ for package in (xgpu, xgpu.dialects, xgpu.passes))
+    for path in sorted(_sources(Path(file) for file in files if file)):
         digest.update(path.read_bytes())
     return f"{digest.hexdigest()} {version('jaxlib')} {version('llvmlite')}"
+
+
+def _sources(packages: Iterable[Path]) -> set[Path]:
+    """Return the source files of packages, given by their ``__init__.py``; folders in them may be symbolic links."""
+    found = set[Path]()
+    for package in packages:
+        for folder, _, names in package.parent.walk(follow_symlinks=True):
+            found |= {folder / name for name in names if name.endswith(".py")}
+    return found
 
 
 class Cache[T: Entry]:

@@ -354,3 +354,23 @@ def test_programs_are_the_same_text_in_every_process() -> None:
     ]
     assert texts[0] == texts[1]
     assert texts[0].count("__gpu$xla.gpu.ptx") == 2
+
+
+def test_keys_are_made_from_sources_behind_symbolic_links_too(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere" / "inner").mkdir(parents=True)
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "linked").symlink_to(tmp_path / "elsewhere")
+    files = {Path("__init__.py"), Path("linked/part.py"), Path("linked/inner/pass.py")}
+    for file in files:
+        (tmp_path / "package" / file).touch()
+    found = cache._sources([tmp_path / "package" / "__init__.py"])
+    assert {path.relative_to(tmp_path / "package") for path in found} == files
+
+
+def test_keys_are_made_from_every_module_of_the_compiler() -> None:
+    sources = {
+        path.resolve() for path in cache._sources(Path(each.__file__) for each in (xgpu, xgpu.dialects, xgpu.passes))
+    }
+    parts = [name for name in sys.modules if name.startswith("xgpu.") and not name.startswith("xgpu.tools")]
+    assert len(parts) > 200
+    assert {Path(sys.modules[name].__file__).resolve() for name in parts} - sources == set()
