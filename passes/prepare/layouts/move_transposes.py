@@ -10,7 +10,6 @@ from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.fusion.orders.axis_orders import (
     BROADCAST,
     REDUCE_WINDOW,
-    RESHAPE,
     TRANSPOSE,
     AxisOrders,
     broadcast_order,
@@ -18,6 +17,7 @@ from xgpu.fusion.orders.axis_orders import (
     elementwise,
     given_order,
     inverse,
+    is_between,
     is_free,
     orders_around,
     permuted,
@@ -34,9 +34,6 @@ from xgpu.indexing.window_numbers import take_window_dimensions
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.records import dataclass
 from xgpu.structure import element_of, is_result_of, is_used, producer, replace_op
-
-_BETWEEN = frozenset((TRANSPOSE, RESHAPE))
-"""What is between two groups of values, and is written anew if either has another order."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +100,15 @@ class _Rewrite:
         """Write the operations of a block anew whose results have other orders, or whose operands are transposed."""
         replaced = []
         for op in operations:
-            values = (*op.results, *op.operands) if op.name in _BETWEEN else op.results
+            values = (*op.results, *op.operands) if is_between(op) else op.results
             if any(value in self.orders for value in values):
-                write = {TRANSPOSE: self._transpose, RESHAPE: self._reshape}.get(op.name, self._write)
                 with ir.InsertionPoint(op), op.location:
-                    write(op)
+                    if op.name == TRANSPOSE:
+                        self._transpose(op)
+                    elif is_between(op):
+                        self._reshape(op)
+                    else:
+                        self._write(op)
                 replaced.append(op)
             elif op.name == TRANSPOSE:
                 self.ordered.setdefault((op.operands[0], tuple(integers(op, "permutation"))), op.results[0])
@@ -174,7 +175,7 @@ class _Rewrite:
         """Whether an operation is written anew for ``value`` in another order."""
         if value not in self.orders or op.block != self.block:
             return False
-        return op.name in _BETWEEN or (value in carried(op) and op.results[0] in self.orders)
+        return is_between(op) or (value in carried(op) and op.results[0] in self.orders)
 
     def _order(self, value: ir.Value) -> Order:
         return self.orders.get(value, given_order(len(shape_of(value))))

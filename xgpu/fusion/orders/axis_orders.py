@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from xgpu import ir
+from xgpu.analysis.bitcasts import is_bitcast
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.analysis.transposes import canonical
@@ -27,14 +28,17 @@ CONCATENATE = "stablehlo.concatenate"
 BROADCAST = "stablehlo.broadcast_in_dim"
 REDUCE_WINDOW = "stablehlo.reduce_window"
 _SLICE = "stablehlo.slice"
+_REVERSE = "stablehlo.reverse"
 _CARRIERS: Mapping[str, int] = {
     _SLICE: 1,
     "stablehlo.pad": 1,
-    "stablehlo.reverse": 1,
+    _REVERSE: 1,
     "stablehlo.dynamic_slice": 1,
     "stablehlo.dynamic_update_slice": 2,
 }
 """Operations beside elementwise ones whose dimensions are those of so many first operands."""
+_ELSEWHERE = (REDUCE_WINDOW, _SLICE, _REVERSE)
+"""Operations that read elements elsewhere than where they put what they make of them."""
 _SECTOR_BYTES = 32
 _LEAST_SHARE = 1 / 8
 """The least part of its bytes that a transpose of whole rows costs: it takes no tile, but it takes time."""
@@ -81,6 +85,11 @@ def carried(op: ir.Operation) -> list[ir.Value]:
     found = [(operand, shape_of(operand)) for operand in op.operands]
     arrays = [operand for operand, own in found if own]
     return arrays if all(own in (shape, ()) for _, own in found) else []
+
+
+def is_between(op: ir.Operation) -> bool:
+    """Whether an operation transposes or reshapes, by whatever name, so that it connects two groups."""
+    return op.name == TRANSPOSE or is_bitcast(op)
 
 
 def broadcast_order(op: ir.Operation, order: Order) -> tuple[Order, list[int]]:
@@ -324,7 +333,10 @@ class _Transpose(_Edge):
             read = tuple(self.permutation[each] for each in target)
             return self.target.read_cost(self.value, read) * self.share
         source = self.source.order
-        return _moved(self.value, permuted(shape_of(self.value), source), relative(source, self.permutation, target))
+        order = relative(source, self.permutation, target)
+        moved = _moved(self.value, permuted(shape_of(self.value), source), order)
+        # Rows of whole sectors need no tile.
+        return moved * _UNTILED if self.target.is_pieced and moved == _bytes(self.value) else moved
 
     def order_without(self, group: _Group) -> Order | None:
         """Return the order of ``group`` in which nothing is to be transposed here."""
@@ -394,6 +406,10 @@ class AxisOrders:
         self._find_groups(operations)
         for op in operations:
             self._connect(op)
+        # What such a group reads by a transpose or reshape is computed where the group is; the last is looked at first.
+        for op in reversed(operations):
+            if is_between(op) and op.operands[0] in self._groups:
+                self._groups[op.operands[0]].is_pieced |= self._groups[op.results[0]].is_pieced
 
     def choose(self, least_bytes: int) -> dict[ir.Value, Order]:
         """Choose the orders; return those that differ from the program's, by value. A change saves ``least_bytes``."""
@@ -422,7 +438,7 @@ class AxisOrders:
 
         for op in operations:
             operands = carried(op)
-            if op.name not in (TRANSPOSE, RESHAPE) and not operands:
+            if not is_between(op) and not operands:
                 continue
             parents.update((result, result) for result in op.results)
             first, *others = op.results
@@ -439,7 +455,7 @@ class AxisOrders:
     def _connect(self, op: ir.Operation) -> None:
         """Record what an operation reads for the groups of its operands and results."""
         operands = carried(op)
-        if op.name in (TRANSPOSE, RESHAPE):
+        if is_between(op):
             edge = (_Transpose if op.name == TRANSPOSE else _Reshape).of(op, self._groups)
             for group in dict.fromkeys((edge.source, edge.target)):
                 if group is not None:
@@ -456,6 +472,6 @@ class AxisOrders:
         """Record what an operation reads for its group, of ``operands`` with the dimensions of the result."""
         group = self._groups[op.results[0]]
         group.reads.update(dict.fromkeys(operand for operand in operands if operand not in self._groups))
-        group.is_pieced |= op.name in (REDUCE_WINDOW, _SLICE) or OPERATIONS[op.name].kind == "piecewise"
+        group.is_pieced |= op.name in _ELSEWHERE or OPERATIONS[op.name].kind == "piecewise"
         if _parted(op):
             group.parting.append(op)

@@ -66,6 +66,27 @@ def test_no_kernel_loses_its_tiles() -> None:
     assert [kernel.emitter for kernel in program.kernels] == ["transpose"]
 
 
+READ_ELSEWHERE: dict[str, tuple[Any, ...]] = {
+    "flipped": (lambda x: x.T[::-1], "f32[384,512]"),
+    "flipped along rows": (lambda x: jnp.flip(jnp.exp(x).T, 1) * 2, "f32[384,512]"),
+    "stacked": (lambda x, y: jnp.stack([x.T, y.T]), "f32[384,512]", "f32[384,512]"),
+    "heads without the first token": (
+        lambda x: x.reshape(4, 64, 8, 64).transpose(0, 2, 3, 1)[..., 1:],
+        "f32[4,64,512]",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("function", "specs"), [(each[0], each[1:]) for each in READ_ELSEWHERE.values()], ids=READ_ELSEWHERE
+)
+def test_what_is_read_elsewhere_is_transposed_last(function: Any, specs: tuple[str, ...]) -> None:
+    program = xgpu.compile(function, *specs)
+    assert [kernel.emitter for kernel in program.kernels] == ["transpose"]
+    arrays = program.random_inputs(0)
+    np.testing.assert_array_max_ulp(program.run(*arrays, sanitize=True)[0], np.asarray(function(*arrays)), 4)
+
+
 def test_sums_are_of_columns() -> None:
     emitters = {kernel.emitter for kernel in _compiled(_normalised).kernels}
     assert emitters == {"columns"}

@@ -299,3 +299,24 @@ func.func @main(%x: tensor<8x3x6xf32>, %y: tensor<6x8xi8>) -> (tensor<3x6x6xf32>
   %5 = stablehlo.dot_general %4, %4, contracting_dims = [0] x [0] : (tensor<8x6xi8>, tensor<8x6xi8>) -> tensor<6x6xi32>
   return %2, %5 : tensor<3x6x6xf32>, tensor<6x6xi32>
 }
+
+// -----
+
+// What is read elsewhere is transposed last, also behind reshapes by whatever name.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<64x48xf32>, %arg1: tensor<64x48xf32>) -> tensor<2x48x64xf32>
+// CHECK-NEXT:    %[[R:.*]] = stablehlo.reverse %arg1, dims = [1] : tensor<64x48xf32>
+// CHECK-NEXT:    %[[X:.*]] = stablehlo.reshape %arg0 : (tensor<64x48xf32>) -> tensor<1x64x48xf32>
+// CHECK-NEXT:    %[[Y:.*]] = stablehlo.reshape %[[R]] : (tensor<64x48xf32>) -> tensor<1x64x48xf32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.concatenate %[[X]], %[[Y]], dim = 0
+// CHECK-NEXT:    %[[T:.*]] = stablehlo.transpose %[[C]], dims = [0, 2, 1] : (tensor<2x64x48xf32>) -> tensor<2x48x64xf32>
+// CHECK-NEXT:    return %[[T]]
+func.func @main(%x: tensor<64x48xf32>, %y: tensor<64x48xf32>) -> tensor<2x48x64xf32> {
+  %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<64x48xf32>) -> tensor<48x64xf32>
+  %1 = stablehlo.transpose %y, dims = [1, 0] : (tensor<64x48xf32>) -> tensor<48x64xf32>
+  %2 = stablehlo.reverse %1, dims = [0] : tensor<48x64xf32>
+  %3 = stablehlo.broadcast_in_dim %0, dims = [1, 2] : (tensor<48x64xf32>) -> tensor<1x48x64xf32>
+  %4 = stablehlo.broadcast_in_dim %2, dims = [1, 2] : (tensor<48x64xf32>) -> tensor<1x48x64xf32>
+  %5 = stablehlo.concatenate %3, %4, dim = 0 : (tensor<1x48x64xf32>, tensor<1x48x64xf32>) -> tensor<2x48x64xf32>
+  return %5 : tensor<2x48x64xf32>
+}
