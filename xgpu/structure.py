@@ -314,3 +314,11 @@ def replace_op(op: ir.Operation, values: Sequence[ir.Value]) -> None:
     for result, value in zip(list(op.results), values, strict=True):
         result.replace_all_uses_with(value)
     op.erase()
+
+
+def moved_before(op: ir.Operation, block: ir.Block) -> list[ir.Value]:
+    """Move the operations of ``block``, but for its terminator, before ``op``; return what the terminator returns."""
+    *operations, terminator = (view.operation for view in block.operations)
+    for each in operations:
+        each.move_before(op)
+    return list(terminator.operands)

@@ -15,7 +15,7 @@ from xgpu.hlo.stablehlo_builder import hlo, splat_like
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.passes.framework.base import OperationRewrite, main_of
 from xgpu.records import dataclass
-from xgpu.structure import captured, replace_op
+from xgpu.structure import captured, moved_before, replace_op
 
 _LAUNCHES = 4
 """Cost of a branch, in launches: a graph in the graph or a wait of the host, and copies of what it returns."""
@@ -63,21 +63,13 @@ class SelectBranches(OperationRewrite):
         target = self.target.device
         if _bytes(op, target) > _LAUNCHES * launch_bytes(target):
             return
-        branches = [_moved_before(op, region.blocks[0]) for region in op.regions]
+        branches = [moved_before(op, region.blocks[0]) for region in op.regions]
         chosen = branches[-1]
         for number, results in reversed(list(enumerate(branches[:-1]))):
             is_chosen = _is_chosen(op, number)
             pairs = zip(results, chosen, strict=True)
             chosen = [one if one == other else hlo.select(is_chosen, one, other) for one, other in pairs]
         replace_op(op, chosen)
-
-
-def _moved_before(op: ir.Operation, branch: ir.Block) -> list[ir.Value]:
-    """Move the operations of ``branch`` before ``op``, and return its results."""
-    *operations, terminator = (view.operation for view in branch.operations)
-    for each in operations:
-        each.move_before(op)
-    return list(terminator.operands)
 
 
 def _operations(op: ir.Operation) -> list[ir.Operation]:

@@ -28,6 +28,7 @@ NORMALIZE: Pipeline = (
     ("check-operations", "as soon as all that is supported has its form: what follows sees nothing else"),
     ("drop-empty-windows", "before all that reads attributes of windows"),
     ("inline-calls", "after the check: an error then names the function that the user wrote"),
+    ("take-known-branches", "after inlining, which shows that an index is a constant; before all that looks at blocks"),
     ("expand-operations", "after inlining, so that an operation is expanded where it is computed"),
     ("find-recursive-scans", "after inlining: JAX has each level of such a scan in functions"),
     ("find-scan-gradients", "right after the scans are found whose gradients these are"),

@@ -1,0 +1,51 @@
+"""The pass `take-known-branches`."""
+
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.hlo.constants import splat_of
+from xgpu.passes.framework.base import ModuleRewrite
+from xgpu.records import dataclass
+from xgpu.structure import defining_op, moved_before, replace_op
+
+
+@dataclass(frozen=True)
+class TakeKnownBranches(ModuleRewrite):
+    """Puts the operations of a branch in place of an `if` or `case` that always takes it.
+
+    Such are those of one branch, which `jax.lax.platform_dependent` leaves for one platform, and those whose index is
+    a constant; one that is out of range means the last branch. Needs: nothing.
+
+    ```mlir
+    %0 = "stablehlo.case"(%index) ({
+      %1 = stablehlo.sine %x : tensor<8xf32>
+      stablehlo.return %1 : tensor<8xf32>
+    }) : (tensor<i32>) -> tensor<8xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = stablehlo.sine %x : tensor<8xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "take-known-branches"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.if", "stablehlo.case"))
+
+    def rewrite(self, op: ir.Operation) -> None:
+        """Replace ``op`` by the branch that it takes, if that is known."""
+        if (number := _known_branch(op)) is not None:
+            replace_op(op, moved_before(op, op.regions[number].blocks[0]))
+
+
+def _known_branch(op: ir.Operation) -> int | None:
+    """Return the number of the branch that ``op`` always takes, None if that depends on its operand."""
+    last = len(op.regions) - 1
+    if not last:
+        return 0
+    index = defining_op(op.operands[0])
+    if index is None or index.name != "stablehlo.constant" or (value := splat_of(index)) is None:
+        return None
+    if op.name == "stablehlo.if":
+        return 0 if ir.BoolAttr(value).value else 1
+    number = ir.IntegerAttr(value).value
+    return number if 0 <= number <= last else last

@@ -1,0 +1,79 @@
+// RUN: xgpu-opt %s -p take-known-branches --split-input-file | FileCheck %s
+
+// One branch is taken whatever the index is, also inside another operation's region.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<i32>, %arg1: tensor<i1>, %arg2: tensor<8xf32>) -> tensor<8xf32>
+// CHECK-NEXT:    %[[R:.*]] = "stablehlo.if"(%arg1) ({
+// CHECK-NEXT:      %[[S:.*]] = stablehlo.sine %arg2 : tensor<8xf32>
+// CHECK-NEXT:      stablehlo.return %[[S]] : tensor<8xf32>
+// CHECK-NEXT:    }, {
+// CHECK-NEXT:      stablehlo.return %arg2 : tensor<8xf32>
+// CHECK-NEXT:    }) : (tensor<i1>) -> tensor<8xf32>
+// CHECK-NEXT:    return %[[R]] : tensor<8xf32>
+func.func @main(%i: tensor<i32>, %p: tensor<i1>, %x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.if"(%p) ({
+    %1 = "stablehlo.case"(%i) ({
+      %2 = stablehlo.sine %x : tensor<8xf32>
+      stablehlo.return %2 : tensor<8xf32>
+    }) : (tensor<i32>) -> tensor<8xf32>
+    stablehlo.return %1 : tensor<8xf32>
+  }, {
+    stablehlo.return %x : tensor<8xf32>
+  }) : (tensor<i1>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// A constant names a branch: the second one, the last one where it is out of range, and the first one of an `if`.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8xf32>)
+// CHECK-NOT:     stablehlo.case
+// CHECK-NOT:     stablehlo.if
+// CHECK:         %[[A:.*]] = stablehlo.cosine %arg0 : tensor<8xf32>
+// CHECK:         %[[B:.*]] = stablehlo.cosine %arg0 : tensor<8xf32>
+// CHECK:         %[[C:.*]] = stablehlo.sine %arg0 : tensor<8xf32>
+// CHECK-NEXT:    return %[[A]], %[[B]], %[[C]]
+func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %0 = "stablehlo.case"(%one) ({
+    %4 = stablehlo.sine %x : tensor<8xf32>
+    stablehlo.return %4 : tensor<8xf32>
+  }, {
+    %4 = stablehlo.cosine %x : tensor<8xf32>
+    stablehlo.return %4 : tensor<8xf32>
+  }, {
+    stablehlo.return %x : tensor<8xf32>
+  }) : (tensor<i32>) -> tensor<8xf32>
+  %below = stablehlo.constant dense<-1> : tensor<i32>
+  %1 = "stablehlo.case"(%below) ({
+    stablehlo.return %x : tensor<8xf32>
+  }, {
+    %4 = stablehlo.cosine %x : tensor<8xf32>
+    stablehlo.return %4 : tensor<8xf32>
+  }) : (tensor<i32>) -> tensor<8xf32>
+  %true = stablehlo.constant dense<true> : tensor<i1>
+  %2 = "stablehlo.if"(%true) ({
+    %4 = stablehlo.sine %x : tensor<8xf32>
+    stablehlo.return %4 : tensor<8xf32>
+  }, {
+    stablehlo.return %x : tensor<8xf32>
+  }) : (tensor<i1>) -> tensor<8xf32>
+  return %0, %1, %2 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// An index that is computed may be any.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<i32>, %arg1: tensor<8xf32>)
+// CHECK-NEXT:    "stablehlo.case"(%arg0)
+func.func @main(%i: tensor<i32>, %x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.case"(%i) ({
+    %1 = stablehlo.sine %x : tensor<8xf32>
+    stablehlo.return %1 : tensor<8xf32>
+  }, {
+    stablehlo.return %x : tensor<8xf32>
+  }) : (tensor<i32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
