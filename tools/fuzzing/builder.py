@@ -11,6 +11,7 @@ from xgpu.tools.fuzzing.facts import (
     ALL,
     FLOATS,
     INTEGERS,
+    PACKED,
     PRED,
     SIGNED,
     Facts,
@@ -117,7 +118,8 @@ class Builder:
 
     def dtype(self) -> DType:
         """Return a random element type."""
-        return self.random.choice(FLOATS if self.random.random() < 0.45 else ALL)
+        chance = self.random.random()
+        return self.random.choice(FLOATS if chance < 0.45 else PACKED if chance < 0.5 else ALL)
 
     def index_dtype(self) -> DType:
         """Return a random type of indices."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xgpu.dtypes import DType, dtype_named
+from xgpu.dtypes import DType, dtype_named, dtype_of_numpy
 
 Params = dict[str, Any]
 Shape = tuple[int, ...]
@@ -149,7 +149,9 @@ def _reduce(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
 
 
 def _reduce_window(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
-    operand = operands[0]
+    inputs = operands[: len(params["combiners"])]
+    operand = inputs[0]
+    _need(all(each.shape == operand.shape for each in inputs), "inputs differ in shape")
     keys = ("window", "strides", "base_dilations", "window_dilations", "low", "high")
     shape = []
     for size, window, stride, between, apart, low, high in zip(
@@ -159,11 +161,14 @@ def _reduce_window(params: Params, operands: Sequence[TensorType]) -> list[Tenso
         _need(padded >= 0, "negative size")
         spanned = 1 + (window - 1) * apart
         shape.append((padded - spanned) // stride + 1 if padded >= spanned else 0)
-    return [TensorType(operand.dtype, tuple(shape))]
+    return [TensorType(each.dtype, tuple(shape)) for each in inputs]
 
 
 def _scatter(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
-    operand, indices, updates = operands
+    count = len(params["combiners"])
+    operand, indices, updates = operands[0], operands[count], operands[count + 1]
+    _need(all(each.shape == operand.shape for each in operands[:count]), "operands differ in shape")
+    _need(all(each.shape == updates.shape for each in operands[count + 1 :]), "updates differ in shape")
     vector_dim = params["vector_dim"]
     components = indices.shape[vector_dim] if vector_dim < len(indices.shape) else 1
     _need(components == len(params["start_map"]), "wrong size of the index vector")
@@ -176,7 +181,7 @@ def _scatter(params: Params, operands: Sequence[TensorType]) -> list[TensorType]
     _need(all(map(int.__le__, offsets, window)), "an update is larger than the operand")
     batch = [size for i, size in enumerate(updates.shape) if i not in params["offsets"]]
     _need(batch == [size for i, size in enumerate(indices.shape) if i != vector_dim], "other numbers of updates")
-    return [operand]
+    return list(operands[:count])
 
 
 def _dot_general(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
@@ -324,11 +329,12 @@ def region_of(op: str, params: Params, operands: Sequence[TensorType]) -> str:
     left, right = [f"%l{i}" for i in range(len(scalars))], [f"%r{i}" for i in range(len(scalars))]
     if params["combiners"] == ("argmax",):
         lines, results = _argmax_body(*scalars), ["%o0", "%o1"]
-    elif params["combiners"] == ("second",):
-        lines, results = [], ["%r0"]
     else:
-        lines, results = [], [f"%o{i}" for i in range(len(scalars))]
+        lines = []
+        results = [b if name == "second" else f"%o{b[2:]}" for name, b in zip(params["combiners"], right, strict=True)]
         for result, name, a, b, t in zip(results, params["combiners"], left, right, scalars, strict=True):
+            if name == "second":
+                continue
             first, second = (b, a) if params.get("swapped") else (a, b)
             lines.append(f'{result} = "stablehlo.{name}"({first}, {second}) : ({t}, {t}) -> {t}')
     lines.append(f'"stablehlo.return"({", ".join(results)}) : ({", ".join(scalars)}) -> ()')
@@ -390,7 +396,7 @@ def _element(value: Any) -> str:
     array = np.asarray(value)
     if array.dtype == np.bool_:
         return "true" if value else "false"
-    if array.dtype.kind in "iu":
+    if dtype_of_numpy(array.dtype).is_integer:
         return str(int(value))
     wide = float(value)
     if np.isfinite(wide):

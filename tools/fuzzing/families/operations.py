@@ -48,22 +48,27 @@ def prefixes(builder: Builder, value: int) -> int | None:
 
 
 def _windowed(builder: Builder, value: int, params: dict[str, Shape]) -> int | None:
-    part = combiner(builder, value, prod(params["window"]), starts_plain=True)
-    if part is None:
+    inputs = [value]
+    if builder.random.random() < 0.2:
+        other = builder.pick(lambda t, f: t == builder.type_of(value))
+        assert other is not None
+        inputs.append(other)
+    parts = [combiner(builder, each, prod(params["window"]), starts_plain=True) for each in inputs]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(inputs):
         return None
-    name, init, facts = part
+    names, starts, made = zip(*known, strict=True)
     # A window in nothing but padding has the initial value.
-    facts = join(builder.type_of(value).dtype, facts, builder.facts_of(init))
-    if all(stride > 0 for stride in params["strides"]):
-        return builder.one("reduce_window", (value, init), facts, combiners=(name,), **params)
-    return None
+    dtype = builder.type_of(value).dtype
+    facts = [join(dtype, each, builder.facts_of(start)) for each, start in zip(made, starts, strict=True)]
+    results = builder.add("reduce_window", (*inputs, *starts), facts, combiners=names, **params)
+    return builder.random.choice(results) if results else None
 
 
 def scatter(builder: Builder, value: int) -> int | None:
     """A scatter whose result does not depend on the order of updates, indices inside and outside the range."""
     random = builder.random
-    type_ = builder.type_of(value)
-    shape = type_.shape
+    shape = builder.type_of(value).shape
     if not shape:
         return None
     batch = [random.choice((1, 2, 3, 5, 8, 17, 33, 130)) for _ in range(random.choice((0, 1, 1, 1, 2)))]
@@ -83,15 +88,22 @@ def scatter(builder: Builder, value: int) -> int | None:
     indices_shape = (*batch[:vector_dim], len(start_map), *batch[vector_dim:])
     if max(prod(updates), prod(indices_shape)) > builder.limit:
         return None
-    part = _scattered(builder, value, TensorType(type_.dtype, updates), prod(batch))
-    if part is None:
+    arrays = [value]
+    if random.random() < 0.25:
+        other = builder.pick(lambda t, f: t.shape == shape)
+        assert other is not None
+        arrays.append(other)
+    parts = [_scattered(builder, each, updates, prod(batch)) for each in arrays]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(arrays):
         return None
-    name, updated, facts = part
-    return builder.one(
+    names, updated, facts = zip(*known, strict=True)
+    indices = movement.gather_indices(builder, indices_shape, max(shape[i] for i in start_map))
+    results = builder.add(
         "scatter",
-        (value, movement.gather_indices(builder, indices_shape, max(shape[i] for i in start_map)), updated),
+        (*arrays, indices, *updated),
         facts,
-        combiners=(name,),
+        combiners=names,
         offsets=tuple(offsets),
         inserted=tuple(sorted(inserted)),
         batching=tuple(batching),
@@ -100,10 +112,12 @@ def scatter(builder: Builder, value: int) -> int | None:
         vector_dim=vector_dim,
         unique=False,
     )
+    return random.choice(results) if results else None
 
 
-def _scattered(builder: Builder, value: int, type_: TensorType, count: int) -> tuple[str, int, Facts] | None:
-    """Return how up to ``count`` updates of a type are taken into a value: a name, the updates and the facts."""
+def _scattered(builder: Builder, value: int, shape: Shape, count: int) -> tuple[str, int, Facts] | None:
+    """Return how up to ``count`` updates of a shape are taken into a value: a name, the updates and the facts."""
+    type_ = TensorType(builder.type_of(value).dtype, shape)
     updates = value_of_type(builder, type_)
     both = join(type_.dtype, builder.facts_of(value), builder.facts_of(updates))
     if count == 1 and builder.random.random() < 0.6:
