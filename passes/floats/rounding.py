@@ -15,8 +15,9 @@ def round_in_f32(module: ir.Module, intrinsic: str) -> None:
     ``intrinsic`` rounds two numbers to a pair, the first to the upper half. The compiler of machine code takes an
     instruction for single numbers else, which has a quarter of the rate, and another one to move the bits up.
     """
-    narrowed = dict.fromkeys(op.operands[0] for op in walk(module.operation, _EXTEND))
-    for value in narrowed:
+    extended = dict.fromkeys(op.operands[0] for op in walk(module.operation, _EXTEND))
+    # Not what is extended from f32 to f64: it may be the result of an operation that is replaced here.
+    for value in [value for value in extended if isinstance(value.type, ir.BF16Type)]:
         source, users = _rounded(value), users_of(value)
         if source is None or any(user.name != _EXTEND or not _is_f32(user.results[0]) for user in users):
             continue
@@ -36,8 +37,6 @@ def _is_f32(value: ir.Value) -> bool:
 
 def _rounded(value: ir.Value) -> ir.Value | None:
     """Return the f32 that is rounded to a bf16, by itself or in a vector; None of another value."""
-    if not isinstance(value.type, ir.BF16Type):
-        return None
     if is_result_of(value, _TRUNCATE):
         (source,) = producer(value).operands
         return source if _is_f32(source) else None

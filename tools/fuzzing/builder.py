@@ -11,6 +11,7 @@ from xgpu.tools.fuzzing.facts import (
     ALL,
     FLOATS,
     INTEGERS,
+    PACKED,
     PRED,
     SIGNED,
     Facts,
@@ -23,6 +24,12 @@ from xgpu.tools.fuzzing.ops import Shape, TensorType, infer
 
 _SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 64, 100, 127, 128, 129, 256)
 _WEIGHTS = (0.3, 6, 8, 8, 6, 6, 6, 6, 4, 4, 3, 3, 4, 3, 2, 1, 2, 3, 2, 1)
+
+_MOVES = frozenset(
+    """broadcast_in_dim concatenate dot_general dynamic_slice dynamic_update_slice gather pad reduce reduce_window
+    reshape reverse scan scatter slice sort transpose""".split()
+)
+"""Operations that read elements at other indices than their results'."""
 
 MAX_WORK = 2e7
 """Scalar operations that computing a value may take: it is what a thread of the host executor does in a second."""
@@ -61,7 +68,7 @@ class Builder:
         types = infer(op, params, [self.type_of(value) for value in operands])
         many = (facts,) if isinstance(facts, Facts) else tuple(facts)
         results = list(range(len(self.values), len(self.values) + len(types)))
-        local = self._work(op, operands, types, results[0])
+        local = self._work(op, operands, types, results[0], params)
         if operands:
             largest = max(_padded_size(op, params, self.type_of(operands[0])), *(t.size for t in types))
             if largest > self.limit or sum(local.values()) * max(1, types[0].size) > MAX_WORK:
@@ -78,11 +85,12 @@ class Builder:
         results = self.add(op, operands, facts, **params)
         return results[0] if results else None
 
-    def _work(self, op: str, operands: Sequence[int], types: Sequence[TensorType], number: int) -> dict[int, float]:
+    def _work(
+        self, op: str, operands: Sequence[int], types: Sequence[TensorType], number: int, params: Mapping[str, Any]
+    ) -> dict[int, float]:
         """Operations read at other indices are evaluated for every read, those read at the same ones once."""
         shape = types[0].shape
-        moves = op in ("broadcast_in_dim", "concatenate", "dynamic_slice", "dynamic_update_slice", "gather", "pad")
-        moves = moves or op in ("reduce", "reshape", "reverse", "slice", "transpose")
+        moves = op in _MOVES
         local: dict[int, float] = {number: 1.0}
         for operand in operands:
             inner = self._local[operand]
@@ -90,7 +98,7 @@ class Builder:
             if not moves and type_.shape == shape:
                 local |= inner
             else:
-                repeats = type_.size / max(1, types[0].size) if op == "reduce" and type_.shape else 1
+                repeats = _reads_per_result(op, type_, types[0], params)
                 local[number] += sum(inner.values()) * max(1, repeats)
         return local
 
@@ -110,7 +118,8 @@ class Builder:
 
     def dtype(self) -> DType:
         """Return a random element type."""
-        return self.random.choice(FLOATS if self.random.random() < 0.45 else ALL)
+        chance = self.random.random()
+        return self.random.choice(FLOATS if chance < 0.45 else PACKED if chance < 0.5 else ALL)
 
     def index_dtype(self) -> DType:
         """Return a random type of indices."""
@@ -180,6 +189,14 @@ class Builder:
         if chance < 0.5:
             return self.constant(dtype, (), facts)
         return self.argument(dtype, (), facts)
+
+
+def _reads_per_result(op: str, operand: TensorType, result: TensorType, params: Mapping[str, Any]) -> float:
+    """Return how many elements of an operand an element of a result reads."""
+    if op == "reduce_window":
+        return prod(params["window"])
+    whole = op in ("reduce", "scan", "sort", "dot_general") and operand.shape
+    return operand.size / max(1, result.size) if whole else 1
 
 
 def _padded_size(op: str, params: Mapping[str, Any], operand: TensorType) -> int:

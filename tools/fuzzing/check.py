@@ -11,7 +11,7 @@ import numpy as np
 from xgpu.device import device
 from xgpu.errors import XgpuError
 from xgpu.frontend import load_source
-from xgpu.interface.api import Compiled
+from xgpu.interface.api import Compiled, default_device
 from xgpu.options import Options
 from xgpu.runtime.compare import compare
 from xgpu.tools.fuzzing.generate import generate
@@ -20,6 +20,8 @@ from xgpu.tools.fuzzing.loops import as_step, last_argument, looped_text
 from xgpu.tools.fuzzing.oracle import expected
 
 _LOOPED = 0.3
+_TARGETS = ("sm_80", "sm_90a", "sm_90a", "sm_100a", "sm_120")
+"""What graphs are compiled for, where they are not run on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,15 @@ class Variant:
 
     @staticmethod
     def of_seed(seed: int) -> "Variant":
-        """Return a variant for a graph's seed: two in five as `xgpu.compile` has it."""
+        """Return a variant for a graph's seed: two in five as `xgpu.compile` has it for its target."""
         generator = random.Random(f"variant {seed}")
         looped = generator.random() < _LOOPED
-        if generator.random() < 0.4:
-            return Variant(looped=looped)
+        is_usual = generator.random() < 0.4
+        target = random.Random(f"target {seed}").choice(_TARGETS)
+        if is_usual:
+            return Variant(target, looped=looped)
         return Variant(
+            target,
             looped=looped,
             device_threads=generator.choice((64, 64, 2048)),
             threads_per_block=generator.choice((32, 128, 128, 256)),
@@ -86,7 +91,7 @@ def _shape_of(message: str) -> str:
 
 
 def _check(graph: Graph, variant: Variant, on: str) -> Failure | None:
-    chosen = device(variant.target)
+    chosen = default_device() if on == "gpu" else device(variant.target)
     if variant.device_threads is not None:
         chosen = replace(chosen, sm_count=1, max_threads_per_sm=variant.device_threads)
     options = Options(variant.threads_per_block, variant.max_elements_per_thread)
@@ -98,7 +103,8 @@ def _check(graph: Graph, variant: Variant, on: str) -> Failure | None:
         inputs.append(last_argument())
     compiled = Compiled.from_source(load_source(text), chosen, options, [])
     if on == "ptx":
-        compiled.ir("ptx")
+        if compiled.kernels:
+            compiled.ir("ptx")
         return None
     actual = compiled.run(*inputs, on=on)
     for number, (value, result, reference) in enumerate(zip(graph.outputs, actual, expected(graph), strict=True)):

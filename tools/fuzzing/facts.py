@@ -31,6 +31,8 @@ FLOATS = tuple(map(dtype_named, ("f16", "bf16", "f32", "f64")))
 SIGNED = tuple(map(dtype_named, ("s8", "s16", "s32", "s64")))
 UNSIGNED = tuple(map(dtype_named, ("u8", "u16", "u32", "u64")))
 INTEGERS = SIGNED + UNSIGNED
+PACKED = tuple(map(dtype_named, ("s4", "u4")))
+"""Integers of which several share a byte."""
 PRED = dtype_named("pred")
 ALL = (*FLOATS, *INTEGERS, PRED)
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from xgpu.tools.fuzzing import movement, reductions, scalar_facts
 from xgpu.tools.fuzzing.builder import Builder
-from xgpu.tools.fuzzing.facts import ALL, FLOATS, PRED, Facts, computed, integer_range, join
+from xgpu.tools.fuzzing.facts import ALL, FLOATS, PACKED, PRED, Facts, computed, integer_range, join
+from xgpu.tools.fuzzing.families import operations, patterns
 from xgpu.tools.fuzzing.graph import Graph
 from xgpu.tools.fuzzing.operands import companion
 
@@ -127,7 +128,7 @@ def _clamp(builder: Builder, value: int) -> int | None:
 
 def _convert(builder: Builder, value: int) -> int | None:
     source = builder.type_of(value).dtype
-    targets = FLOATS if source.is_integer and builder.random.random() < 0.5 else ALL
+    targets = FLOATS if source.is_integer and builder.random.random() < 0.5 else (*ALL, *PACKED)
     for target in builder.random.sample(targets, 3):
         facts = scalar_facts.converted(source, target, builder.facts_of(value))
         if facts is not None:
@@ -201,4 +202,16 @@ _STEPS: dict[Step, float] = {
     movement.combine_shifted: 2,
     reductions.reduce: 1.5,
     reductions.reduce_several: 0.5,
+    operations.reduce_window: 0.7,
+    operations.prefixes: 0.5,
+    operations.scatter: 0.8,
+    operations.dot_general: 0.6,
+    operations.sort: 0.3,
+    operations.scan: 0.4,
+    patterns.split_transposed: 1.2,
+    patterns.by_statistics: 1.2,
+    patterns.rolled: 0.6,
+    patterns.interleaved: 0.4,
+    patterns.stacked: 0.5,
+    patterns.masked_triangle: 0.5,
 }

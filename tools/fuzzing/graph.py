@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from xgpu.tools.fuzzing.facts import Facts, draw
+from xgpu.tools.fuzzing.families.scans import scan_text
 from xgpu.tools.fuzzing.ops import TensorType, attributes_of, dense, infer, region_of
 
 
@@ -102,12 +103,13 @@ class Graph:
         results = f"%{node.results[0]}" + (f":{count}" if count > 1 else "")
         operands = ", ".join(names[value] for value in node.operands)
         attributes = attributes_of(node.op, dict(node.params))
-        region = ""
+        types = [self.values[value].type for value in node.operands]
+        if node.op == "scan":
+            return scan_text(node.results[0], [names[value] for value in node.operands], types, node.params)
         if node.op == "constant":
             splat = bool(node.params.get("splat"))
             elements = dense(self.elements(node.results[0], splat), splat)
             attributes = f"value = {elements} : {self.types(node.results)}"
-        elif node.op == "reduce":
-            region = f" ({region_of(dict(node.params), [self.values[value].type for value in node.operands])})"
+        region = region_of(node.op, dict(node.params), types)
         signature = f"({self.types(node.operands)}) -> ({self.types(node.results)})"
         return f'{results} = "stablehlo.{node.op}"({operands}){region} {{{attributes}}} : {signature}'

@@ -205,7 +205,7 @@ def gather(builder: Builder, value: int) -> int | None:
         return None
     window = len(shape) - len(collapsed) - len(batching)
     offsets = sorted(random.sample(range(window + len(batch)), window))
-    indices = _gather_indices(builder, tuple(indices_shape), max((shape[i] for i in start_map), default=1))
+    indices = gather_indices(builder, tuple(indices_shape), max((shape[i] for i in start_map), default=1))
     return builder.one(
         "gather",
         (value, indices),
@@ -220,7 +220,8 @@ def gather(builder: Builder, value: int) -> int | None:
     )
 
 
-def _gather_indices(builder: Builder, shape: Shape, size: int) -> int:
+def gather_indices(builder: Builder, shape: Shape, size: int) -> int:
+    """Return indices of a shape into a dimension of a size: one of the graph's values, or a new argument."""
     found = builder.pick(lambda t, f: t.dtype.is_integer and t.shape == shape)
     if found is not None and builder.random.random() < 0.7:
         return found

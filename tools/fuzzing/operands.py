@@ -10,7 +10,12 @@ from xgpu.tools.fuzzing.ops import Shape, TensorType
 
 def companion(builder: Builder, value: int) -> int:
     """Return another value of the same type: one of the graph's, one adapted to the type, or a new leaf."""
-    type_, random = builder.type_of(value), builder.random
+    return value_of_type(builder, builder.type_of(value), value)
+
+
+def value_of_type(builder: Builder, type_: TensorType, value: int | None = None) -> int:
+    """Return a value of a type, as `companion` does: seldom ``value`` itself."""
+    random = builder.random
     chance = random.random()
     if chance < 0.35:
         found = builder.pick(lambda t, f: t == type_)

@@ -4,14 +4,14 @@ An operation's parameters are a mapping. ``infer`` fits them to the operands' sh
 operand does), which is what lets a failing graph be shrunk by giving its arguments smaller shapes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from xgpu.dtypes import DType
+from xgpu.dtypes import DType, dtype_named, dtype_of_numpy
 
 Params = dict[str, Any]
 Shape = tuple[int, ...]
@@ -148,28 +148,91 @@ def _reduce(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
     return [TensorType(operand.dtype, shape) for operand in inputs]
 
 
+def _reduce_window(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    inputs = operands[: len(params["combiners"])]
+    operand = inputs[0]
+    _need(all(each.shape == operand.shape for each in inputs), "inputs differ in shape")
+    keys = ("window", "strides", "base_dilations", "window_dilations", "low", "high")
+    shape = []
+    for size, window, stride, between, apart, low, high in zip(
+        operand.shape, *(params[key] for key in keys), strict=True
+    ):
+        padded = low + high + (1 + (size - 1) * between if size else 0)
+        _need(padded >= 0, "negative size")
+        spanned = 1 + (window - 1) * apart
+        shape.append((padded - spanned) // stride + 1 if padded >= spanned else 0)
+    return [TensorType(each.dtype, tuple(shape)) for each in inputs]
+
+
+def _scatter(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    count = len(params["combiners"])
+    operand, indices, updates = operands[0], operands[count], operands[count + 1]
+    _need(all(each.shape == operand.shape for each in operands[:count]), "operands differ in shape")
+    _need(all(each.shape == updates.shape for each in operands[count + 1 :]), "updates differ in shape")
+    vector_dim = params["vector_dim"]
+    components = indices.shape[vector_dim] if vector_dim < len(indices.shape) else 1
+    _need(components == len(params["start_map"]), "wrong size of the index vector")
+    batching = dict(zip(params["batching"], params["indices_batching"], strict=True))
+    _need(all(operand.shape[i] == indices.shape[j] for i, j in batching.items()), "batching sizes differ")
+    dropped = (*params["inserted"], *batching)
+    window = [size for i, size in enumerate(operand.shape) if i not in dropped]
+    _need(len(updates.shape) == len(window) + len(indices.shape) - (vector_dim < len(indices.shape)), "wrong rank")
+    offsets = [size for i, size in enumerate(updates.shape) if i in params["offsets"]]
+    _need(all(map(int.__le__, offsets, window)), "an update is larger than the operand")
+    batch = [size for i, size in enumerate(updates.shape) if i not in params["offsets"]]
+    _need(batch == [size for i, size in enumerate(indices.shape) if i != vector_dim], "other numbers of updates")
+    return list(operands[:count])
+
+
+def _dot_general(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    left, right = operands
+    batch, contracted = params["batch"], params["contracted"]
+    for i, j in (*zip(*batch, strict=True), *zip(*contracted, strict=True)):
+        _need(left.shape[i] == right.shape[j], "contracted sizes differ")
+    shape = [left.shape[i] for i in batch[0]]
+    for type_, side in ((left, 0), (right, 1)):
+        shape += [size for i, size in enumerate(type_.shape) if i not in (*batch[side], *contracted[side])]
+    return [TensorType(params["dtype"], tuple(shape))]
+
+
+def _sort(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    _need(all(operand.shape == operands[0].shape for operand in operands), "operands differ in shape")
+    return list(operands)
+
+
+def _scan(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    state, rows = operands
+    _need(rows.shape[1:] == state.shape, "a row is not of the state's shape")
+    return [TensorType(dtype_named("s64"), ()), state, rows]
+
+
 _RULES: Mapping[str, Rule] = {
     "argument": _given,
     "broadcast_in_dim": _broadcast,
     "concatenate": _concatenate,
     "constant": _given,
+    "dot_general": _dot_general,
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
     "gather": _gather,
     "iota": _given,
     "pad": _pad,
     "reduce": _reduce,
+    "reduce_window": _reduce_window,
     "reshape": _reshape,
     "reverse": _same,
+    "scan": _scan,
+    "scatter": _scatter,
     "slice": _slice,
+    "sort": _sort,
     "transpose": _transpose,
 }
 
 
 def attributes_of(op: str, params: Params) -> str:
     """Return the text of an operation's attributes, other than a constant's value."""
-    if op == "gather":
-        return _gather_attributes(params)
+    if op in _LONG_ATTRIBUTES:
+        return _LONG_ATTRIBUTES[op](params)
     arrays = {
         "broadcast_in_dim": {"broadcast_dimensions": "dims"},
         "dynamic_slice": {"slice_sizes": "sizes"},
@@ -189,6 +252,11 @@ def _array(numbers: Sequence[int]) -> str:
     return f"array<i64: {', '.join(map(str, numbers))}>" if numbers else "array<i64>"
 
 
+def _lists(lists: Mapping[str, Sequence[int]], vector_dim: int) -> str:
+    numbers = [f"{name} = {list(value)}" for name, value in lists.items() if value]
+    return ", ".join([*numbers, f"index_vector_dim = {vector_dim}"])
+
+
 def _gather_attributes(params: Params) -> str:
     lists = {
         "offset_dims": params["offsets"],
@@ -197,26 +265,97 @@ def _gather_attributes(params: Params) -> str:
         "start_indices_batching_dims": params["indices_batching"],
         "start_index_map": params["start_map"],
     }
-    numbers = ", ".join(f"{name} = {list(value)}" for name, value in lists.items() if value)
-    numbers = ", ".join([*([numbers] if numbers else []), f"index_vector_dim = {params['vector_dim']}"])
-    sizes = _array(params["sizes"])
+    numbers, sizes = _lists(lists, params["vector_dim"]), _array(params["sizes"])
     return f"dimension_numbers = #stablehlo.gather<{numbers}>, indices_are_sorted = false, slice_sizes = {sizes}"
 
 
-def region_of(params: Params, operands: Sequence[TensorType]) -> str:
-    """Return the text of a reduction's region: each input combined by itself, or an argmax of the first two."""
-    scalars = [f"tensor<{operand.dtype.mlir}>" for operand in operands[: len(operands) // 2]]
+def _scatter_attributes(params: Params) -> str:
+    lists = {
+        "update_window_dims": params["offsets"],
+        "inserted_window_dims": params["inserted"],
+        "input_batching_dims": params["batching"],
+        "scatter_indices_batching_dims": params["indices_batching"],
+        "scatter_dims_to_operand_dims": params["start_map"],
+    }
+    unique = "true" if params["unique"] else "false"
+    return (
+        f"scatter_dimension_numbers = #stablehlo.scatter<{_lists(lists, params['vector_dim'])}>, "
+        f"indices_are_sorted = false, unique_indices = {unique}"
+    )
+
+
+def _window_attributes(params: Params) -> str:
+    names = ("window", "strides", "base_dilations", "window_dilations")
+    keys = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+    parts = [f"{key} = {_array(params[name])}" for key, name in zip(keys, names, strict=True)]
+    padding = [list(pair) for pair in zip(params["low"], params["high"], strict=True)]
+    elements = str(padding) if padding else ""
+    parts.append(f"padding = dense<{elements}> : tensor<{len(padding)}x2xi64>")
+    return ", ".join(parts)
+
+
+def _dot_attributes(params: Params) -> str:
+    sides = [f"{side}_{kind}_dimensions" for kind in ("batching", "contracting") for side in ("lhs", "rhs")]
+    lists = zip(sides, (*params["batch"], *params["contracted"]), strict=True)
+    numbers = ", ".join(f"{name} = {list(value)}" for name, value in lists)
+    return f"dot_dimension_numbers = #stablehlo.dot<{numbers}>"
+
+
+def _sort_attributes(params: Params) -> str:
+    return f"dimension = {params['dimension']} : i64, is_stable = true"
+
+
+_LONG_ATTRIBUTES = {
+    "dot_general": _dot_attributes,
+    "gather": _gather_attributes,
+    "reduce_window": _window_attributes,
+    "scatter": _scatter_attributes,
+    "sort": _sort_attributes,
+}
+
+
+def region_of(op: str, params: Params, operands: Sequence[TensorType]) -> str:
+    """Return the text of an operation's region, or "".
+
+    Of reductions: each input combined by itself, or an argmax of the first two. Of sorts: keys compared.
+    """
+    if op == "sort":
+        return _sort_region(params, operands)
+    if "combiners" not in params:
+        return ""
+    scalars = [f"tensor<{operand.dtype.mlir}>" for operand in operands[: len(params["combiners"])]]
+    if params["combiners"] == ("argmax",):
+        scalars = [f"tensor<{operand.dtype.mlir}>" for operand in operands[:2]]
     left, right = [f"%l{i}" for i in range(len(scalars))], [f"%r{i}" for i in range(len(scalars))]
-    arguments = ", ".join(f"{name}: {t}" for name, t in zip(left + right, scalars * 2, strict=True))
     if params["combiners"] == ("argmax",):
         lines, results = _argmax_body(*scalars), ["%o0", "%o1"]
     else:
-        lines, results = [], [f"%o{i}" for i in range(len(scalars))]
+        lines = []
+        results = [b if name == "second" else f"%o{b[2:]}" for name, b in zip(params["combiners"], right, strict=True)]
         for result, name, a, b, t in zip(results, params["combiners"], left, right, scalars, strict=True):
+            if name == "second":
+                continue
             first, second = (b, a) if params.get("swapped") else (a, b)
             lines.append(f'{result} = "stablehlo.{name}"({first}, {second}) : ({t}, {t}) -> {t}')
     lines.append(f'"stablehlo.return"({", ".join(results)}) : ({", ".join(scalars)}) -> ()')
-    return "{\n  ^bb0(" + arguments + "):\n" + "".join(f"    {line}\n" for line in lines) + "  }"
+    return _region(zip(left + right, scalars * 2, strict=True), lines)
+
+
+def _region(arguments: Iterable[tuple[str, str]], lines: Sequence[str]) -> str:
+    names = ", ".join(f"{name}: {type_}" for name, type_ in arguments)
+    return f" ({{\n  ^bb0({names}):\n" + "".join(f"    {line}\n" for line in lines) + "  })"
+
+
+def _sort_region(params: Params, operands: Sequence[TensorType]) -> str:
+    arguments = [(f"%{side}{i}", f"tensor<{each.dtype.mlir}>") for i, each in enumerate(operands) for side in "lr"]
+    key, total = arguments[0][1], ", compare_type = #stablehlo<comparison_type TOTALORDER>"
+    attributes = f"comparison_direction = #stablehlo<comparison_direction {params['direction']}>"
+    attributes += total if params["total"] else ""
+    lines = [
+        f'%o = "stablehlo.compare"(%l0, %r0) {{{attributes}}} : ({key}, {key}) -> tensor<i1>',
+        '"stablehlo.return"(%o) : (tensor<i1>) -> ()',
+    ]
+    return _region(arguments, lines)
 
 
 def _argmax_body(value: str, index: str) -> list[str]:
@@ -257,7 +396,7 @@ def _element(value: Any) -> str:
     array = np.asarray(value)
     if array.dtype == np.bool_:
         return "true" if value else "false"
-    if array.dtype.kind in "iu":
+    if dtype_of_numpy(array.dtype).is_integer:
         return str(int(value))
     wide = float(value)
     if np.isfinite(wide):

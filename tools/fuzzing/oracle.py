@@ -3,7 +3,8 @@
 Two things must be said otherwise, and are said in the graph. StableHLO lets a compiler take in what a reduction starts
 from any number of times; XLA takes it in never, once or for each part that it reduces. So the graph for XLA takes it
 in by an operation of its own after the reduction, which starts from what changes nothing. And XLA refuses reductions of
-floats of different types together, so that each array there is reduced by itself.
+floats of different types together, and fails at windows and scatters of different types, so that each array there is
+reduced by itself.
 """
 
 import itertools
@@ -43,9 +44,21 @@ def with_plain_reductions(graph: Graph) -> Graph:
     for node in graph.nodes:
         if node.op == "reduce" and node.params["combiners"] != ("argmax",):
             nodes += _one_by_one(node, values, numbers)
+        elif node.op in ("reduce_window", "scatter"):
+            nodes += _split(node)
         else:
             nodes.append(node)
     return replace(graph, nodes=tuple(nodes), values=values)
+
+
+def _split(node: Node) -> list[Node]:
+    """Return the nodes that make the results of windows or of a scatter, each from its own arrays."""
+    count, made = len(node.results), []
+    shared = node.operands[count:-count]
+    for i, (result, name) in enumerate(zip(node.results, node.params["combiners"], strict=True)):
+        operands = (node.operands[i], *shared, node.operands[len(node.operands) - count + i])
+        made.append(replace(node, operands=operands, params={**node.params, "combiners": (name,)}, results=(result,)))
+    return made
 
 
 def _one_by_one(node: Node, values: dict[int, Value], numbers: Iterator[int]) -> list[Node]:

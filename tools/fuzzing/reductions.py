@@ -56,8 +56,16 @@ def _count(shape: Shape, dims: Shape) -> int:
 
 def _combiner(builder: Builder, value: int, dims: Shape) -> tuple[str, int, Facts] | None:
     """Return a combiner's name, its initial value and the facts of the result."""
+    return combiner(builder, value, _count(builder.type_of(value).shape, dims))
+
+
+def combiner(builder: Builder, value: int, count: int, starts_plain: bool = False) -> tuple[str, int, Facts] | None:
+    """Return how up to ``count`` elements are combined: a name, the initial value and the facts of the result.
+
+    The initial value changes nothing if ``starts_plain``, or may be taken in any number of times.
+    """
     type_, facts = builder.type_of(value), builder.facts_of(value)
-    dtype, count = type_.dtype, _count(type_.shape, dims)
+    dtype = type_.dtype
     if facts.special:
         return None  # XLA's vector code for large reductions loses NaN.
     names = ["maximum", "minimum"]
@@ -71,10 +79,11 @@ def _combiner(builder: Builder, value: int, dims: Shape) -> tuple[str, int, Fact
     if name in ("maximum", "minimum"):
         return _extremum(builder, dtype, facts, name)
     if dtype.is_float:
-        return _sum(builder, dtype, facts, count)
+        return _sum(builder, dtype, facts, count, starts_plain)
     lowest, highest = integer_range(dtype)
     identity = {"add": 0, "multiply": 1, "and": -1 if dtype.is_signed else highest, "or": 0, "xor": 0}[name]
-    return name, _any_or(builder, dtype, identity), integers(dtype, lowest, highest)
+    start = _init(builder, dtype, identity) if starts_plain else _any_or(builder, dtype, identity)
+    return name, start, integers(dtype, lowest, highest)
 
 
 def _extremum(builder: Builder, dtype: DType, facts: Facts, name: str) -> tuple[str, int, Facts]:
@@ -83,9 +92,9 @@ def _extremum(builder: Builder, dtype: DType, facts: Facts, name: str) -> tuple[
     return name, init, computed(join(dtype, facts, builder.facts_of(init)))
 
 
-def _sum(builder: Builder, dtype: DType, facts: Facts, count: int) -> tuple[str, int, Facts] | None:
+def _sum(builder: Builder, dtype: DType, facts: Facts, count: int, starts_plain: bool) -> tuple[str, int, Facts] | None:
     """A sum of floats, exact in every order and from every start."""
-    init = _any_or(builder, dtype, 0.0)
+    init = _init(builder, dtype, 0.0) if starts_plain else _any_or(builder, dtype, 0.0)
     start = builder.facts_of(init)
     if facts.grid is None or start.grid is None:
         return None

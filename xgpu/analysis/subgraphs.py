@@ -12,7 +12,7 @@ every step.
 Which operation goes where is decided in `xgpu.analysis.placement`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 
 from xgpu import ir
@@ -64,7 +64,8 @@ class Subgraph:
 class Partition:
     """A fusion's nodes in program order and its subgraphs, subgraph 0 being the one of the roots.
 
-    ``results`` are the roots; ``injected`` are the values that are handed to the function of subgraph 0 as scalars.
+    ``results`` are the roots; ``injected`` are the values that are handed to the function of subgraph 0 as scalars,
+    with the maps from the roots' indices to those of the scalars, which are all the same map in other words.
     ``producer`` maps a value of the fusion to (node number, result number); parameters and injected values are not in
     it. ``scope_of`` gives the scope in which a read, (node number, access number), wants its operand.
     """
@@ -74,27 +75,29 @@ class Partition:
     results: tuple[ir.Value, ...]
     producer: dict[ir.Value, tuple[int, int]]
     scope_of: dict[tuple[int, int], Scope]
-    injected: Mapping[ir.Value, IndexingMap] = field(default_factory=dict)
+    injected: Mapping[ir.Value, Set[IndexingMap]] = field(default_factory=dict)
 
     def is_injected(self, value: ir.Value, scope: Scope) -> bool:
         """Whether a read of ``value`` at ``scope`` takes the scalar that is handed in."""
-        return scope.map is not None and scope.subgraph == 0 and self.injected.get(value) == scope.map
+        return scope.map is not None and scope.subgraph == 0 and scope.map in self.injected.get(value, ())
 
 
 def partition(
     block: ir.Block,
     roots: Sequence[ir.Value] | None = None,
     injected: Mapping[ir.Value, IndexingMap] | None = None,
+    followers: Container[ir.Value] = (),
 ) -> Partition:
     """Partition the operations that compute ``roots``, by default the fusion's results, in the body of a fusion.
 
     All roots that are not parameters have the same shape. The function of the roots is given ``injected`` values as
     scalars, at the indices that these maps make of the roots'; at other indices they are computed as any other value.
+    Each element of the ``followers`` is made of the injected scalars alone, as far as it is made of injected values.
     Raises `Unsupported` for an operation that is not a function of its result's indices.
     """
     operations = [op.operation for op in block.operations]
     results = tuple(operations[-1].operands if roots is None else roots)
-    injected = {value: map_.simplify() for value, map_ in (injected or {}).items()}
+    maps = {value: {map_.simplify()} for value, map_ in (injected or {}).items()}
     needed = _needed(results)
     chosen = [op for op in operations[:-1] if op in needed]
     nodes = [Node(Reads.of(i, op)) for i, op in enumerate(chosen)]
@@ -107,8 +110,37 @@ def partition(
             if operand is not None:
                 nodes[operand[0]].users.append((node.number, position))
     numbers = sorted({producer[value][0] for value in results if value in producer})
-    empty = Partition(tuple(nodes), (), results, producer, {}, injected)
+    for value, map_ in _maps_by_steps(results, nodes, producer, maps, followers):
+        maps[value].add(map_)
+    empty = Partition(tuple(nodes), (), results, producer, {}, maps)
     return _Partitioner(empty, numbers).run()
+
+
+def _maps_by_steps(
+    results: Sequence[ir.Value],
+    nodes: Sequence[Node],
+    producer: Mapping[ir.Value, tuple[int, int]],
+    injected: Container[ir.Value],
+    followers: Container[ir.Value],
+) -> Iterator[tuple[ir.Value, IndexingMap]]:
+    """Yield the injected values that ``followers`` lead to, with their maps as scopes have them: step by step.
+
+    What a map is simplified to depends on the order in which it was composed.
+    """
+    same = identity_map(shape_of(results[0])).simplify()
+    pending = [(value, same) for value in results if value in followers]
+    seen = set(pending)
+    while pending:
+        value, map_ = pending.pop()
+        if value in injected:
+            yield value, map_
+            continue
+        reads = nodes[producer[value][0]].reads
+        for own, access, operand in zip(reads.own, reads.accesses, reads.operands, strict=True):
+            read = (operand, map_ if own else map_.compose(access.map).simplify())
+            if operand in followers and read not in seen:
+                seen.add(read)
+                pending.append(read)
 
 
 def _needed(roots: Sequence[ir.Value]) -> set[ir.Operation]:

@@ -47,7 +47,7 @@ class Epilogues:
         for count, (form, own) in enumerate(by_form.items()):
             roots = [fusion.results[number] for number in own]
             name = f"{label}{f'_{count}' if count else ''}"
-            functions = SubgraphFunctions.of(fusion, name, roots, dict.fromkeys(heroes, form.backward))
+            functions = SubgraphFunctions.of(fusion, name, roots, dict.fromkeys(heroes, form.backward), known)
             self._all.append(Epilogue(tuple(own), form, functions))
 
     def output_map(self, output: int, heroes: IndexingMap) -> IndexingMap:

@@ -8,7 +8,7 @@ emitted recursively, and the partition bounds that nesting.
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -65,12 +65,14 @@ class SubgraphFunctions:
         label: str,
         roots: Sequence[ir.Value],
         injected: Mapping[ir.Value, IndexingMap] | None = None,
+        followers: Container[ir.Value] = (),
     ) -> Self:
         """Return the functions of values of a fusion, all of one shape, from its parameters and what is injected.
 
-        ``label`` follows the fusion's name in theirs.
+        ``label`` follows the fusion's name in theirs; ``followers`` are those of `partition`.
         """
-        return cls(f"{fusion.name}__{label}", partition(fusion.body, roots, injected), list(fusion.body.arguments))
+        parts = partition(fusion.body, roots, injected, followers)
+        return cls(f"{fusion.name}__{label}", parts, list(fusion.body.arguments))
 
     def _label(self, subgraph: Subgraph) -> str:
         if subgraph.number == 0:

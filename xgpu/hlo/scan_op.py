@@ -6,7 +6,7 @@ from xgpu import ir
 from xgpu.dtypes import dtype_of_element
 from xgpu.hlo.chlo import KEPT_FUNCTIONS
 from xgpu.hlo.constants import splat_of
-from xgpu.hlo.stablehlo_builder import Value, fill_region, hlo, shape_of, tensor
+from xgpu.hlo.stablehlo_builder import Value, fill_region, hlo, integer_attribute, shape_of, tensor
 from xgpu.structure import attributes_of, element_of, is_argument, producer
 
 SCAN = "xgpu.scan"
@@ -139,7 +139,7 @@ def _identity(function: str, element: ir.Type) -> ir.Attribute:
     largest = ones >> 1 if dtype.is_signed else ones
     integers = {"add": 0, "multiply": 1, "xor": 0, "or": 0, "and": -1 if dtype.is_signed else ones}
     integers |= {"maximum": -largest - 1 if dtype.is_signed else 0, "minimum": largest}
-    return ir.IntegerAttr.get(element, integers[function])
+    return integer_attribute(element, integers[function])
 
 
 def _i64(number: int) -> ir.Attribute:

@@ -28,8 +28,13 @@ def splat(number: float | int, type_: ir.RankedTensorType) -> Value:
     if isinstance(element, ir.FloatType):
         attribute: ir.Attribute = ir.FloatAttr.get(element, float(number))
     else:
-        attribute = ir.IntegerAttr.get(element, int(number))
+        attribute = integer_attribute(element, int(number))
     return hlo.constant(ir.DenseElementsAttr.get_splat(type_, attribute))
+
+
+def integer_attribute(element: ir.Type, number: int) -> ir.IntegerAttr:
+    """Return the attribute of an integer of a type, up to its largest: the bindings take 64 signed bits."""
+    return ir.IntegerAttr.get(element, number - (1 << 64) if number >= 1 << 63 else number)
 
 
 def splat_like(number: float | int, value: Value) -> Value:

@@ -156,6 +156,38 @@ def test_what_machines_may_compute_differently_stays(function: Callable[[Any], A
     assert "stablehlo.sort" in text or "stablehlo.reduce" in text
 
 
+def test_arrays_of_the_largest_unsigned_number_are_folded() -> None:
+    """The bindings take 64 signed bits where one number stands for a whole array."""
+    text = """func.func @main(%x: tensor<2xui64>) -> tensor<2xui64> {
+      %c = stablehlo.constant dense<[18446744073709551615, 18446744073709551615]> : tensor<2xui64>
+      %s = "stablehlo.sort"(%c) <{dimension = 0 : i64}> ({
+      ^bb0(%a: tensor<ui64>, %b: tensor<ui64>):
+        %less = stablehlo.compare LT, %a, %b : (tensor<ui64>, tensor<ui64>) -> tensor<i1>
+        stablehlo.return %less : tensor<i1>
+      }) : (tensor<2xui64>) -> tensor<2xui64>
+      %r = stablehlo.subtract %s, %x : tensor<2xui64>
+      return %r : tensor<2xui64>
+    }"""
+    compiled = xgpu.compile(text)
+    assert "stablehlo.sort" not in compiled.ir("prepared")
+    (result,) = compiled.run(np.array([1, 2], np.uint64))
+    np.testing.assert_array_equal(result, np.array([2**64 - 2, 2**64 - 3], np.uint64))
+
+
+def test_bits_of_single_numbers_are_read_as_another_type() -> None:
+    text = """func.func @main(%x: tensor<4xi32>) -> tensor<2xi32> {
+      %c = stablehlo.constant dense<254> : tensor<ui8>
+      %start = stablehlo.bitcast_convert %c : (tensor<ui8>) -> tensor<i8>
+      %bits = stablehlo.negate %start : tensor<i8>
+      %r = stablehlo.dynamic_slice %x, %bits, sizes = [2] : (tensor<4xi32>, tensor<i8>) -> tensor<2xi32>
+      return %r : tensor<2xi32>
+    }"""
+    compiled = xgpu.compile(text)
+    assert "bitcast_convert" not in compiled.ir("prepared")
+    (result,) = compiled.run(np.arange(4, dtype=np.int32))
+    np.testing.assert_array_equal(result, [2, 3])
+
+
 def test_masks_stay_code() -> None:
     """A mask of a shape takes no memory in a kernel; as a constant it would."""
     text = xgpu.compile(lambda x: jnp.where(jnp.tri(64, dtype=bool), x, 0), "f32[64,64]").ir("prepared")

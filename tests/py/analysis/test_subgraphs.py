@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from xgpu import ir
+from xgpu.analysis.heroes import forms_of
 from xgpu.analysis.placement import MAX_REGION_DEPTH
 from xgpu.analysis.subgraphs import Partition, partition
 
@@ -140,3 +141,26 @@ def test_words_computed_from_each_other_step_by_step_are_one_subgraph(rounds: in
     with partitioned("\n".join(steps), "%x: tensor<8x4xf32>") as result:
         assert len(result.subgraphs) == 2
         assert [node.scope.subgraph for node in result.nodes] == [1] * (2 * rounds - 1) + [0] * 2
+
+
+def test_followers_lead_to_what_is_injected() -> None:
+    """The map to an injected value, composed from there, may be simplified to other words than from the results."""
+    body = """
+        %0 = stablehlo.negate %x : tensor<3x2x12x8x31xf32>
+        %1 = stablehlo.reshape %0 : (tensor<3x2x12x8x31xf32>) -> tensor<16x12x31x3xf32>
+        %2 = stablehlo.reshape %1 : (tensor<16x12x31x3xf32>) -> tensor<8x2x12x31x3xf32>
+        %3 = stablehlo.transpose %2, dims = [4, 1, 0, 3, 2] : (tensor<8x2x12x31x3xf32>) -> tensor<3x2x8x31x12xf32>
+        %4 = stablehlo.reshape %3 : (tensor<3x2x8x31x12xf32>) -> tensor<3x496x12xf32>
+        return %4 : tensor<3x496x12xf32>"""
+    with ir.make_context(), ir.Location.unknown():
+        text = f"func.func @main(%x: tensor<3x2x12x8x31xf32>) -> tensor<3x496x12xf32> {{ {body} }}"
+        module = ir.Module.parse(text)
+        block = module.body.operations[0].operation.regions[0].blocks[0]
+        hero = block.operations[0].operation
+        forms = forms_of(block, [hero])
+        (result,) = block.operations[len(block.operations) - 1].operands
+        given = {hero.results[0]: forms[result].backward}
+        numbers = [
+            {number for number, _ in partition(block, [result], given, followers).scope_of} for followers in ((), forms)
+        ]
+    assert numbers == [{0, 1, 2, 3, 4}, {1, 2, 3, 4}]

@@ -6,6 +6,7 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.dtypes import DType, dtype_of_element
+from xgpu.hlo.stablehlo_builder import integer_attribute
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -54,4 +55,4 @@ def _bits(array: Array) -> np.dtype[Any]:
 def _number(number: Any, element: ir.Type) -> ir.Attribute:
     if isinstance(element, ir.FloatType):
         return ir.FloatAttr.get(element, float(number))
-    return ir.IntegerAttr.get(element, int(number))
+    return integer_attribute(element, int(number))

@@ -154,4 +154,4 @@ def _bitcast(op: ir.Operation) -> Function | None:
     given, target = (dtype_of_array(value.type) for value in (op.operands[0], op.results[0]))
     if given.bits != target.bits or "bool" in (given.kind, target.kind):
         return None
-    return lambda array: np.ascontiguousarray(array).view(target.numpy)
+    return lambda array: np.asarray(array, order="C").view(target.numpy)

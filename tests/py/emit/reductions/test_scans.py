@@ -146,3 +146,14 @@ def test_the_same_bits_in_every_run():
     first, second = compiled.run(x), compiled.run(x)
     assert first[0].tobytes() == second[0].tobytes()
     np.testing.assert_allclose(first[0], np.cumsum(x.astype(np.float64)), rtol=1e-4, atol=1e-3)
+
+
+def test_results_behind_reshapes_of_other_factors_are_of_the_scanned_elements():
+    """An index that is computed step by step from the result is the hero's, in whatever words it is written."""
+
+    def shuffled(y):
+        return y.reshape(16, 12, 31, 3).reshape(8, 2, 12, 31, 3).transpose(4, 1, 0, 3, 2).reshape(3, 496, 12)
+
+    x = numbers("s32[3,2,12,8,31]")
+    (result,) = run(lambda x: shuffled(lax.cumsum(x, 2)), x, emitters={COLUMN})
+    np.testing.assert_array_equal(result, shuffled(np.cumsum(x, 2)))

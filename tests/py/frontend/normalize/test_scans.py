@@ -71,6 +71,23 @@ def test_windows_with_strides_and_several_dimensions_stay():
     check(lambda x: lax.reduce_window(x, 0, lax.add, (1,), (1,), ((0, 0),)), "s32[9]", scans=0)
 
 
+@pytest.mark.parametrize("dtype", ["u8", "u32", "u64", "s64"])
+@pytest.mark.parametrize("is_least", [True, False])
+def test_extrema_that_start_from_any_number_of_the_type(dtype, is_least):
+    numpy_dtype = parse_spec(f"{dtype}[]")[0].numpy
+    ends = np.iinfo(numpy_dtype)
+    for start in (ends.min, 1, ends.max):
+        combine, init = lax.min if is_least else lax.max, numpy_dtype.type(start)
+        source = load_source(
+            lambda x, c=combine, i=init: lax.reduce_window(x, i, c, (4,), (1,), ((3, 0),)), [f"{dtype}[4]"]
+        )
+        assert str(source.module).count(SCAN) == 1
+        array = np.array([5, ends.max, ends.min, 3], numpy_dtype)
+        function = np.minimum if is_least else np.maximum
+        (result,) = Reference(source.module)([array])
+        np.testing.assert_array_equal(result, function(init, function.accumulate(array)))
+
+
 def test_a_negative_zero_plus_the_initial_zero_is_zero():
     source = load_source(lambda x: lax.reduce_window(x, 0.0, lax.add, (3,), (1,), ((2, 0),)), ["f32[3]"])
     (result,) = Reference(source.module)([np.full(3, -0.0, np.float32)])

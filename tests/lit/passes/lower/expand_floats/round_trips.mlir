@@ -48,3 +48,16 @@ func.func @others(%x: f32) -> (bf16, f32, f32) {
   %3 = arith.extf %2 : f16 to f32
   return %0, %1, %3 : bf16, f32, f32
 }
+
+// What is widened to f64 by way of f32 is rounded once as well.
+
+// CHECK-LABEL: func.func @wider
+// CHECK:         llvm.call_intrinsic "llvm.nvvm.ff2bf16x2.rn"(%arg0, %{{.*}})
+// CHECK-NOT:     truncf
+// CHECK:         arith.extf %{{.*}} : f32 to f64
+func.func @wider(%x: f32) -> f64 {
+  %0 = arith.truncf %x : f32 to bf16
+  %1 = arith.extf %0 : bf16 to f32
+  %2 = arith.extf %1 : f32 to f64
+  return %2 : f64
+}
