@@ -5,12 +5,12 @@ from dataclasses import field
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import products_behind
 from xgpu.analysis.attention.places import REDUCE, reducing_function
+from xgpu.analysis.attention.tiled_slices import is_of_product
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo, reshape, tensor
-from xgpu.indexing.access import identity_map, integer, integers, shape_of
+from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.records import dataclass
@@ -53,13 +53,14 @@ class SeparateColumns(BlockRewrite):
         """Take apart the concatenations of a block that have a product's result and a column."""
         operations = operations_of(block, self.OPERATIONS)
         numbers = {op.results[0]: number for number, op in enumerate(operations)}
-        erased = set[int]()
+        erased, known = set[int](), dict[ir.Value, bool]()
         for number, op in enumerate(operations):
             cut = None if number in erased else _cut(op)
-            group = _Group.of(op, cut) if cut is not None and _is_of_product(op, cut) else None
+            group = _Group.of(op, cut) if cut is not None and _is_of_product(op, cut, known) else None
             if group is not None:
                 made = [value for each in group.operations for value in each.results]
                 erased.update(numbers[value] for value in made if value in numbers)
+                known.clear()
                 group.write()
 
 
@@ -96,13 +97,12 @@ def _cut(op: ir.Operation) -> _Cut | None:
     return None
 
 
-def _is_of_product(op: ir.Operation, cut: _Cut) -> bool:
+def _is_of_product(op: ir.Operation, cut: _Cut, known: dict[ir.Value, bool]) -> bool:
     """Whether one part is one column, and the other one is computed from a product, element by element."""
     columns = [cut.part(number)[cut.dimension] for number in range(2)]
     if 1 not in columns or columns == [1, 1]:
         return False
-    wide = op.operands[1 - columns.index(1)]
-    return bool(products_behind(wide, identity_map(shape_of(wide))))
+    return is_of_product(op.operands[1 - columns.index(1)], known)
 
 
 @dataclass(frozen=True)

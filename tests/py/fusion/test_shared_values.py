@@ -321,3 +321,16 @@ def test_a_reduction_does_not_read_transposed_what_another_kernel_moves_by_tiles
     rows = [each for each in fusions if re.search('emitter = "(reduce_row|rows)"', each)]
     assert len(rows) >= 2
     assert not any(re.search("stablehlo.transpose .*4096x4096", each) for each in rows)
+
+
+def test_what_costs_no_instructions_more_to_store_is_stored():
+    """Few elements of a recursion over even and odd elements, which two kernels read, and are computed of many."""
+
+    def joined(first, second):
+        return first[0] * second[0], first[1] * second[0] + second[1]
+
+    def loss(x):
+        return jnp.sum(jnp.sin(jax.lax.associative_scan(joined, (jax.nn.sigmoid(x), x))[1]))
+
+    elements = (1 << 22) - 3
+    assert f"({elements},)" in _stored(jax.grad(loss), f"f32[{elements}]")

@@ -11,6 +11,7 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.analysis.attention.places import DOT, SPREADS, Place, behind, is_tiled, number_of, then
 from xgpu.analysis.attention.softmax import Softmax, find_softmax
+from xgpu.analysis.attention.tiled_slices import Indices, tiled_slice
 from xgpu.analysis.attention.weighted import Weighted
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import Shape, shape_of
@@ -254,20 +255,16 @@ def _behind_elements(
     """Return the products from which a value is computed element by element, and other, untiled operations."""
     found: dict[ir.Operation, IndexingMap | None] = {}
     others: dict[ir.Operation, None] = {}
-    pending, seen = [(value, map_)], {(value, map_)}
-    while pending:
-        value, map_ = pending.pop()
-        op = defining_op(value)
-        if op is None:
-            continue
-        if op.name == DOT:
-            found[op] = map_ if found.get(op, map_) == map_ else None
-        elif not is_tiled(op):
+    reads = {value: Indices(map_)}
+    for op in tiled_slice(value):
+        if op.name != DOT and not is_tiled(op):
             others[op] = None
-        else:
-            for each in accesses(op):
-                place = op.operands[each.operand], then(map_, each.map)
-                if place not in seen:
-                    seen.add(place)
-                    pending.append(place)
+            continue
+        read = reads[op.results[0]]
+        if op.name == DOT:
+            found[op] = None if read.several else read.map
+            continue
+        for each in accesses(op):
+            operand, indices = op.operands[each.operand], read.then(each.map)
+            reads[operand] = reads[operand].joined(indices) if operand in reads else indices
     return found, others

@@ -4,9 +4,9 @@ The gradient of a norm sums what comes in, and its products with what was normal
 have to be there first: the first sum could be a kernel of its own long before the second one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import is_bitcast
@@ -46,6 +46,10 @@ class _Delays:
         self._readers: dict[ir.Value, dict[Group, None]] = {}
         self._left: dict[ir.Value, int] = {}
         self._arrays: dict[Group, frozenset[ir.Value]] = {}
+        # Until a group is exchanged: the pieces of each that is asked about, and what each of them reads.
+        self._pieces: dict[Group, Sequence[Group]] = {}
+        self._read_by: dict[Group, Set[ir.Value]] = {}
+        self._last_of: dict[Group, int] = {}
         reductions = [group for group in grouping.groups if _is_reduction(group)]
         kinds = {(group.kind, group.level) for group in reductions}
         if len({kind for kind, _ in kinds}) == len(kinds):
@@ -71,8 +75,8 @@ class _Delays:
         """Move what can wait of a group to others."""
         if early not in self._groups or not self._candidates(early, self._arrays[early]):
             return
-        for part in list(_parts(early, self.grouping)):
-            later = self._later(part, early)
+        for part in self._pieces_of(early):
+            later = self._later(part, early) if part.heroes else None
             if later is not None:
                 self.decisions.append(merged(later.roots[0], part.roots[0], _SAME_READS))
                 self._wait(part.roots, later.level + 1)
@@ -107,6 +111,7 @@ class _Delays:
         What reads it can wait as well, if it is a loop or a reduction. None if very much would wait.
         """
         found, last, pending = set(part.roots), self._last, [(part, 0)]
+        reached: dict[Group, int] = {}
         while pending:
             piece, steps = pending.pop()
             for root in piece.roots:
@@ -115,10 +120,13 @@ class _Delays:
                     if not (group.kind.family.stores_beside or not (group.heroes or group.parts)):
                         last = min(last, group.level - 1 - steps)
                         continue
-                    for reader in _readers({root}, group, self.grouping):
-                        last = min(last, min(self._last, self._waiting.last(reader)) - 1 - steps)
+                    for reader in self._readers_of(root, group):
+                        last = min(last, min(self._last, self._last_level(reader)) - 1 - steps)
                         found.update(reader.roots)
-                        pending.append((reader, steps + 1))
+                        # What was reached in as many steps bounds all that follows as much.
+                        if reached.get(reader, 0) <= steps:
+                            reached[reader] = steps + 1
+                            pending.append((reader, steps + 1))
             if len(found) > _MOST_FOLLOWING:
                 return None
         return found, last
@@ -127,17 +135,39 @@ class _Delays:
         """Have all that reads some values run at a level or later, and so on."""
         for root in roots:
             for group in [each for each in self._readers.get(root, ()) if each.level < level]:
-                for reader in list(_readers({root}, group, self.grouping)):
+                for reader in self._readers_of(root, group):
                     self._wait(reader.roots, level + 1)
                     now = next(each for each in self._groups if set(reader.roots) <= set(each.roots))
                     if now.level < level:
-                        moved = replace(_piece(now, reader.roots, self.grouping), level=level)
+                        heroes = partial(heroes_of, group=now, grouping=self.grouping)
+                        moved = replace(_piece(now, reader.roots, heroes), level=level)
                         self._replace({now: _without(now, moved)}, moved.roots, level, moved)
+
+    def _readers_of(self, root: ir.Value, group: Group) -> list[Group]:
+        """Return the pieces of a loop, or of a reduction, that read a value."""
+        pieces = self._pieces_of(group)
+        for piece in pieces:
+            if piece not in self._read_by:
+                self._read_by[piece] = values_read(piece, self.grouping)
+        return [piece for piece in pieces if root in self._read_by[piece]]
+
+    def _pieces_of(self, group: Group) -> Sequence[Group]:
+        if group not in self._pieces:
+            self._pieces[group] = list(_pieces(group, self.grouping))
+        return self._pieces[group]
+
+    def _last_level(self, piece: Group) -> int:
+        """Return the last level at which nothing that a piece reads is overwritten."""
+        if piece not in self._last_of:
+            self._last_of[piece] = self._waiting.last(piece)
+        return self._last_of[piece]
 
     def _replace(
         self, new: Mapping[Group, Group], roots: Sequence[ir.Value], level: int, more: Group | None = None
     ) -> None:
         """Exchange groups, and add one, where ``roots`` are stored at a level now."""
+        for known in (self._pieces, self._read_by, self._last_of):
+            known.clear()
         groups = [new.get(group, group) for group in self._groups] + ([] if more is None else [more])
         self._groups = dict.fromkeys(groups)
         self.grouping = replace(
@@ -157,19 +187,19 @@ def _is_reduction(group: Group) -> bool:
     return bool(group.heroes) and group.kind.family.stores_beside
 
 
-def _parts(group: Group, grouping: Grouping) -> Iterator[Group]:
-    """Yield the heroes of a group that share no result with others, with their own results."""
+def _pieces(group: Group, grouping: Grouping) -> Iterator[Group]:
+    """Yield what can be computed of a group apart: heroes that share no result with others, with their own results."""
+    heroes = cache(partial(heroes_of, group=group, grouping=grouping))
     left = list(group.roots)
     while left:
-        piece = _piece(group, left[:1], grouping)
+        piece = _piece(group, left[:1], heroes)
         left = [root for root in left if root not in piece.roots]
-        if piece.heroes:
-            yield piece
+        yield piece
 
 
-def _piece(group: Group, roots: Sequence[ir.Value], grouping: Grouping) -> Group:
+def _piece(group: Group, roots: Sequence[ir.Value], heroes_of: Callable[[ir.Value], Set[ir.Operation]]) -> Group:
     """Return the part of a group that stores some of its results: with all that depend on the same heroes."""
-    of_root = {root: heroes_of(root, group, grouping) for root in group.roots}
+    of_root = {root: heroes_of(root) for root in group.roots}
     heroes, count = set[ir.Operation]().union(*(of_root[root] for root in roots)), -1
     while count != len(heroes):
         count = len(heroes)
@@ -179,7 +209,7 @@ def _piece(group: Group, roots: Sequence[ir.Value], grouping: Grouping) -> Group
         group,
         heroes=tuple(hero for hero in group.heroes if hero in heroes),
         roots=kept,
-        forms={value: form for value, form in group.forms.items() if heroes_of(value, group, grouping) & heroes},
+        forms={value: form for value, form in group.forms.items() if heroes_of(value) & heroes},
     )
 
 
@@ -228,15 +258,6 @@ def _read_by(group: Group, grouping: Grouping) -> set[ir.Value]:
         seen |= operands
         pending += operands
     return found
-
-
-def _readers(roots: set[ir.Value], group: Group, grouping: Grouping) -> list[Group]:
-    """Return the parts of a loop, or of a reduction, that read some values."""
-    pieces = list[Group]()
-    for root in group.roots:
-        if not any(root in piece.roots for piece in pieces):
-            pieces.append(_piece(group, [root], grouping))
-    return [piece for piece in pieces if not roots.isdisjoint(values_read(piece, grouping))]
 
 
 def _without(group: Group, part: Group) -> Group:

@@ -315,7 +315,8 @@ class _Round:
                 spent += kernels * read - self._read_again(value, level, MOST_VISITED, needed)
         if saved * _MOST_INSTRUCTIONS <= spent:
             return Decision(Verdict.RECOMPUTED, self._block.values[value], Reason(_CHEAP, (computed,)))
-        most, origins = spent / saved, self._costs.moved_from(value)
+        # Where storing it takes no instructions more, and fewer bytes, it pays however few the value takes.
+        most, origins = spent / saved if saved else 0.0, self._costs.moved_from(value)
         if origins:
             most = max(_HIDDEN_MOVES * most, LOAD)
             self.has_moves |= most < _MOST_INSTRUCTIONS_OF_MOVES

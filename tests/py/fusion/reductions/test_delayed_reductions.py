@@ -1,5 +1,6 @@
 """Sums that nobody waits for are computed by later kernels that read the same elements."""
 
+from collections import Counter
 from typing import Any
 
 import jax
@@ -8,6 +9,9 @@ import pytest
 from jax import lax
 
 import xgpu
+from xgpu.driver.compiler import plan_program
+from xgpu.frontend.load import load_source
+from xgpu.fusion.grouping import delayed_reductions
 from xgpu.interface.explanation import explain
 from xgpu.runtime.compare import compare
 
@@ -75,3 +79,35 @@ def test_in_loops_what_is_overwritten_is_read_before() -> None:
     inputs = program.random_inputs()
     for pair in zip(program.run(*inputs), program.reference(*inputs), strict=True):
         assert compare(*pair).agrees
+
+
+def _orthogonal(a: Any) -> Any:
+    """Return the columns of an array made orthogonal one by one: each takes its products with those before."""
+    made: list[Any] = []
+    for number in range(a.shape[1]):
+        column = a[:, number]
+        for other in made:
+            column = column - (other @ column) * other
+        made.append(column / jnp.linalg.norm(column))
+    return jnp.stack(made, 1)
+
+
+def test_what_may_wait_for_what_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many kernels ask: all of these sums read the same arrays, and most of what follows them does."""
+    asked, heroes_of, read = Counter[str](), delayed_reductions.heroes_of, delayed_reductions.values_read
+
+    def counting(value: Any, group: Any, grouping: Any) -> Any:
+        asked["heroes"] += 1
+        return heroes_of(value, group, grouping)
+
+    def reading(group: Any, grouping: Any) -> Any:
+        asked["reads"] += 1
+        return read(group, grouping)
+
+    monkeypatch.setattr(delayed_reductions, "heroes_of", counting)
+    monkeypatch.setattr(delayed_reductions, "values_read", reading)
+    source = load_source(_orthogonal, ("f32[128,17]",))
+    plan_program(source.module)
+    operations = str(source.module).count("stablehlo.")
+    assert 0 < asked["heroes"] <= operations
+    assert 0 < asked["reads"] <= operations
