@@ -1,9 +1,19 @@
 """The pass `unroll-loops`."""
 
+import math
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.attributes import EARLY, FULL, FUNCTION_OPERATIONS, UNROLL, UNROLLED_OPERATIONS
+from xgpu.device import DEFAULT_DEVICE
+from xgpu.dialects.attributes import (
+    BLOCK,
+    EARLY,
+    FULL,
+    FUNCTION_OPERATIONS,
+    UNROLL,
+    UNROLLED_OPERATIONS,
+    int_array_of,
+)
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.support.ranges import constant_of
@@ -25,6 +35,9 @@ _LONG_FUNCTIONS = frozenset(
     )
 )
 """Functions that become as many operations as that, some of them calls, around which registers are stored."""
+_READS = frozenset(("tensor.extract", "vector.transfer_read"))
+_ADDRESS_REGISTERS = 2
+"""Registers of an address."""
 _DYNAMIC = -(1 << 63)
 """Marker of ``static_position`` for a position that is an operand."""
 
@@ -37,7 +50,9 @@ class UnrollLoops(Pass):
     A loop over the elements of a vector that is too large for it is marked ``xgpu.unroll = "full"``, since LLVM keeps a
     vector in registers only if all positions are constants. Loops with a loop inside that stays are not unrolled, nor
     are those marked ``xgpu.unroll = "none"``; a loop of one iteration or none always goes away, and so does one marked
-    ``"early"``, whatever its size.
+    ``"early"``, whatever its size. So do versions of a loop, one in each branch of a conditional, that read differently
+    many elements: LLVM merges the ends of both once they are unrolled, and each of these reads has an address of its
+    own in either. They are unrolled where a thread has registers for the addresses.
     Remarks say why other loops stay.
     Needs: nothing. Run vectorize-accesses before it, which looks at loops; canonicalize and cse after it.
 
@@ -65,9 +80,10 @@ class UnrollLoops(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Unroll every loop of ``module`` that allows it, inner loops first."""
+        uneven = _uneven_versions(module)
         for loop in walk(module.operation, "scf.for"):
             trips = _trips(loop)
-            refusal = _NOT_CONSTANT if trips is None else self._refusal(loop, trips)
+            refusal = _NOT_CONSTANT if trips is None else uneven.get(loop) or self._refusal(loop, trips)
             if trips is not None and refusal is None:
                 _unroll(loop, trips)
                 continue
@@ -91,6 +107,44 @@ class UnrollLoops(Pass):
 
 
 _NOT_CONSTANT = Reason("its bounds are not constants")
+
+
+def _uneven_versions(module: ir.Module) -> dict[ir.Operation, Reason]:
+    """Return the versions of loops that read differently many elements, too many for the addresses, and why."""
+    device, found = DEFAULT_DEVICE.device, dict[ir.Operation, Reason]()
+    for function in walk(module.operation, "func.func"):
+        block = function.attributes.get(BLOCK)
+        threads = device.max_threads_per_block if block is None else math.prod(int_array_of(block))
+        most = device.registers_per_sm // threads // _ADDRESS_REGISTERS
+        for conditional in walk(function, "scf.if"):
+            branches = [block for region in conditional.regions for block in region.blocks]
+            loops = [
+                [op.operation for op in branch.operations if op.operation.name == "scf.for"] for branch in branches
+            ]
+            if [len(each) for each in loops] != [1, 1]:
+                continue
+            first, second = (_elements_read(branch) for branch in branches)
+            if first != second and min(first, second) > most:
+                counts = (first, second, most)
+                reason = Reason("its versions read {} and {} elements, and {} addresses are in registers", counts)
+                found |= {each: reason for (each,) in loops}
+    return found
+
+
+def _operations(block: ir.Block) -> list[ir.Operation]:
+    return [view.operation for view in block.operations]
+
+
+def _elements_read(block: ir.Block) -> int:
+    """Return how many elements the operations of a block read, all iterations of loops with constant bounds counted."""
+    count = 0
+    for op in _operations(block):
+        if op.name in _READS:
+            type_ = op.results[0].type
+            count += math.prod(ir.VectorType(type_).shape) if isinstance(type_, ir.VectorType) else 1
+        times = len(_trips(op) or (0,)) if op.name == "scf.for" else 1
+        count += times * sum(_elements_read(inner) for region in op.regions for inner in region.blocks)
+    return count
 
 
 def _size(loop: ir.Operation, limit: int) -> int:

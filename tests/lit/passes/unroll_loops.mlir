@@ -166,3 +166,90 @@ func.func @long_functions(%x: f32) -> f32 {
   }
   return %r : f32
 }
+
+// -----
+
+// Versions of a loop that read 40 and 36 elements, where a thread of 1,024 has registers for 32 addresses.
+
+// CHECK-LABEL: func.func @uneven_versions
+// CHECK:         scf.if
+// CHECK-NEXT:      scf.for
+// CHECK:         else
+// CHECK-NEXT:      scf.for
+func.func @uneven_versions(%x: tensor<99xf32>, %zero: vector<4xf32>, %f: f32, %is_longer: i1) -> vector<4xf32>
+    attributes {xgpu.block = array<i64: 1024, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %c10 = arith.constant 10 : index
+  %r = scf.if %is_longer -> (vector<4xf32>) {
+    %s = scf.for %k = %c0 to %c10 step %c1 iter_args(%a = %zero) -> (vector<4xf32>) {
+      %v = vector.transfer_read %x[%k], %f {in_bounds = [true]} : tensor<99xf32>, vector<4xf32>
+      %b = arith.addf %a, %v : vector<4xf32>
+      scf.yield %b : vector<4xf32>
+    }
+    scf.yield %s : vector<4xf32>
+  } else {
+    %s = scf.for %k = %c0 to %c9 step %c1 iter_args(%a = %zero) -> (vector<4xf32>) {
+      %v = vector.transfer_read %x[%k], %f {in_bounds = [true]} : tensor<99xf32>, vector<4xf32>
+      %b = arith.addf %a, %v : vector<4xf32>
+      scf.yield %b : vector<4xf32>
+    }
+    scf.yield %s : vector<4xf32>
+  }
+  return %r : vector<4xf32>
+}
+
+// CHECK-LABEL: func.func @uneven_versions_of_few_threads
+// CHECK-NOT:     scf.for
+// CHECK:         return
+func.func @uneven_versions_of_few_threads(%x: tensor<99xf32>, %zero: vector<4xf32>, %f: f32, %is_longer: i1) -> vector<4xf32>
+    attributes {xgpu.block = array<i64: 512, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %c10 = arith.constant 10 : index
+  %r = scf.if %is_longer -> (vector<4xf32>) {
+    %s = scf.for %k = %c0 to %c10 step %c1 iter_args(%a = %zero) -> (vector<4xf32>) {
+      %v = vector.transfer_read %x[%k], %f {in_bounds = [true]} : tensor<99xf32>, vector<4xf32>
+      %b = arith.addf %a, %v : vector<4xf32>
+      scf.yield %b : vector<4xf32>
+    }
+    scf.yield %s : vector<4xf32>
+  } else {
+    %s = scf.for %k = %c0 to %c9 step %c1 iter_args(%a = %zero) -> (vector<4xf32>) {
+      %v = vector.transfer_read %x[%k], %f {in_bounds = [true]} : tensor<99xf32>, vector<4xf32>
+      %b = arith.addf %a, %v : vector<4xf32>
+      scf.yield %b : vector<4xf32>
+    }
+    scf.yield %s : vector<4xf32>
+  }
+  return %r : vector<4xf32>
+}
+
+// CHECK-LABEL: func.func @even_versions
+// CHECK-NOT:     scf.for
+// CHECK:         return
+func.func @even_versions(%x: tensor<99xf32>, %zero: vector<4xf32>, %f: f32, %is_longer: i1) -> vector<4xf32>
+    attributes {xgpu.block = array<i64: 1024, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %c10 = arith.constant 10 : index
+  %r = scf.if %is_longer -> (vector<4xf32>) {
+    %s = scf.for %k = %c0 to %c9 step %c1 iter_args(%a = %zero) -> (vector<4xf32>) {
+      %v = vector.transfer_read %x[%k], %f {in_bounds = [true]} : tensor<99xf32>, vector<4xf32>
+      %b = arith.addf %a, %v : vector<4xf32>
+      scf.yield %b : vector<4xf32>
+    }
+    scf.yield %s : vector<4xf32>
+  } else {
+    %s = scf.for %k = %c0 to %c9 step %c1 iter_args(%a = %zero) -> (vector<4xf32>) {
+      %v = vector.transfer_read %x[%k], %f {in_bounds = [true]} : tensor<99xf32>, vector<4xf32>
+      %b = arith.addf %a, %v : vector<4xf32>
+      scf.yield %b : vector<4xf32>
+    }
+    scf.yield %s : vector<4xf32>
+  }
+  return %r : vector<4xf32>
+}

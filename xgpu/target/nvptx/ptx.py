@@ -64,6 +64,10 @@ def _initialize() -> None:
     # Straight-line strength reduction, which the back ends of GPUs alone run, asks of each sum what others it could be
     # made of: three quarters of the time of a kernel that derives random numbers, whose PTX stays the same.
     llvm.set_option("", "--opt-disable=slsr")
+    # The back end would move what a branch's result is used for behind all later branches: of many sines, each with a
+    # call for large arguments, it keeps the operands of all in registers, across the calls, instead of each result.
+    # LLVM's passes before it have already moved into a branch what only that one needs.
+    llvm.set_option("", "--disable-machine-sink")
 
 
 @cache

@@ -335,3 +335,25 @@ def test_stacked_arrays_are_no_text_for_each_of_many(count: int, emitter: str) -
     """What is done to a stack is written once for each of a few arrays: the text is not the product of both."""
     program = xgpu.compile(lambda *xs: jnp.sum(jnp.tanh(jnp.stack(xs)) * 2, 0), *["f32[4]"] * count)
     assert [kernel.emitter for kernel in program.kernels] == [emitter]
+
+
+def test_sines_are_computed_before_the_branches_of_the_next_ones() -> None:
+    """Else the operands of all sines of a thread need registers at once, across the calls for large arguments."""
+
+    def sums(x: jax.Array) -> list[jax.Array]:
+        return [jnp.sin(x * number).sum(0) for number in range(1, 4)]
+
+    ptx = xgpu.compile(sums, "f32[32768,64]").kernels[0].text("ptx")
+    before, *others = ptx.split("call.uni")
+    reduced = before.count("fma.rn.f32")
+    assert len(others) > 3
+    assert all(other.count("fma.rn.f32") > reduced > 2 for other in others)
+
+
+def test_uneven_steps_of_many_rows_keep_their_vectors() -> None:
+    """LLVM would merge the ends of both versions of an unrolled loop, with an address in registers for each element."""
+    compiled = xgpu.compile(lambda x: x.sum((0, 2, 3)), "f32[64,128,56,56]")
+    (kernel,) = compiled.kernels
+    assert kernel.emitter == ROW
+    loads = re.findall(r"ld\.global\.nc\.(\S+)", kernel.text("ptx"))
+    assert set(loads) == {"v4.b32"} and len(loads) < 14
