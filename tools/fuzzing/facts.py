@@ -39,7 +39,7 @@ SIGNED = tuple(map(dtype_named, ("s8", "s16", "s32", "s64")))
 UNSIGNED = tuple(map(dtype_named, ("u8", "u16", "u32", "u64")))
 INTEGERS = SIGNED + UNSIGNED
 SMALL_FLOATS = tuple(map(dtype_named, ("f8e4m3fn", "f8e5m2")))
-"""Floats that no argument has: what is made of them is used only where it is exact."""
+"""Floats of 8 bits: what is made of them is used only where it is exact."""
 PACKED = tuple(map(dtype_named, ("s4", "u4")))
 """Integers of which several share a byte."""
 PRED = dtype_named("pred")
