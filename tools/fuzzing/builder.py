@@ -14,6 +14,7 @@ from xgpu.tools.fuzzing.facts import (
     PACKED,
     PRED,
     SIGNED,
+    SMALL_FLOATS,
     Facts,
     integer_range,
     on_grid,
@@ -139,7 +140,9 @@ class Builder:
             lo = self.random.choice((-64.0, 2.0**-6))
             return Facts(lo, 64.0, 2.0**-6, special=special, nonzero=lo > 0, pristine=True)
         lo, grid = self.random.choice((-8.0, -2.0, 0.0, 1.0)), self.random.choice((0, 0, 1, 2))
-        facts = on_grid(dtype, lo, self.random.choice((2.0, 3.0, 8.0)), grid, special=special, pristine=True)
+        hi = self.random.choice((2.0, 3.0, 8.0))
+        grid = 0 if dtype in SMALL_FLOATS else grid
+        facts = on_grid(dtype, lo, hi, grid, special=special, pristine=True)
         assert facts is not None
         return replace(facts, nonzero=lo > 0)
 

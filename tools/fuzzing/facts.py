@@ -15,13 +15,20 @@ import numpy as np
 
 from xgpu.dtypes import DType, dtype_named
 
-PRECISION = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
+PRECISION = {"f8e4m3fn": 4, "f8e5m2": 3, "f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 """Bits of a significand, with the implicit one."""
 
-_LARGEST = {"f16": 65504.0, "bf16": 3.38e38, "f32": 3.40e38, "f64": 1.79e308}
-_SMALLEST = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}
+_LARGEST = {"f8e4m3fn": 448.0, "f8e5m2": 57344.0, "f16": 65504.0, "bf16": 3.38e38, "f32": 3.40e38, "f64": 1.79e308}
+_SMALLEST = {
+    "f8e4m3fn": 2.0**-6,
+    "f8e5m2": 2.0**-14,
+    "f16": 2.0**-14,
+    "bf16": 2.0**-126,
+    "f32": 2.0**-126,
+    "f64": 2.0**-1022,
+}
 
-MAX_ULPS = {"f16": 3.0, "bf16": 3.0, "f32": 16.0, "f64": 16.0}
+MAX_ULPS = {"f8e4m3fn": 0.0, "f8e5m2": 0.0, "f16": 3.0, "bf16": 3.0, "f32": 16.0, "f64": 16.0}
 """Rounding error, in ULPs, above which an inexact value is used no further: below what `compare` tolerates."""
 
 TERMINAL = 1e9
@@ -31,6 +38,8 @@ FLOATS = tuple(map(dtype_named, ("f16", "bf16", "f32", "f64")))
 SIGNED = tuple(map(dtype_named, ("s8", "s16", "s32", "s64")))
 UNSIGNED = tuple(map(dtype_named, ("u8", "u16", "u32", "u64")))
 INTEGERS = SIGNED + UNSIGNED
+SMALL_FLOATS = tuple(map(dtype_named, ("f8e4m3fn", "f8e5m2")))
+"""Floats of 8 bits: what is made of them is used only where it is exact."""
 PACKED = tuple(map(dtype_named, ("s4", "u4")))
 """Integers of which several share a byte."""
 PRED = dtype_named("pred")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from xgpu.tools.fuzzing import movement, reductions, scalar_facts
 from xgpu.tools.fuzzing.builder import Builder
-from xgpu.tools.fuzzing.facts import ALL, FLOATS, PACKED, PRED, Facts, computed, integer_range, join
+from xgpu.tools.fuzzing.facts import ALL, FLOATS, PACKED, PRED, SMALL_FLOATS, Facts, computed, integer_range, join
 from xgpu.tools.fuzzing.families import operations, patterns
 from xgpu.tools.fuzzing.graph import Graph
 from xgpu.tools.fuzzing.operands import companion
@@ -128,7 +128,7 @@ def _clamp(builder: Builder, value: int) -> int | None:
 
 def _convert(builder: Builder, value: int) -> int | None:
     source = builder.type_of(value).dtype
-    targets = FLOATS if source.is_integer and builder.random.random() < 0.5 else (*ALL, *PACKED)
+    targets = FLOATS if source.is_integer and builder.random.random() < 0.5 else (*ALL, *PACKED, *SMALL_FLOATS)
     for target in builder.random.sample(targets, 3):
         facts = scalar_facts.converted(source, target, builder.facts_of(value))
         if facts is not None:

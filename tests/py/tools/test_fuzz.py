@@ -26,7 +26,7 @@ from xgpu.tools.fuzzing import check
 from xgpu.tools.fuzzing.blocks import fuzz as fuzz_blocks
 from xgpu.tools.fuzzing.blocks import programs as block_programs
 from xgpu.tools.fuzzing.check import Variant, failure_of
-from xgpu.tools.fuzzing.facts import ALL, PACKED, Facts, draw, integer_range, on_grid
+from xgpu.tools.fuzzing.facts import ALL, PACKED, SMALL_FLOATS, Facts, draw, integer_range, on_grid
 from xgpu.tools.fuzzing.generate import generate
 from xgpu.tools.fuzzing.graph import Graph, Node, Value
 from xgpu.tools.fuzzing.minimize import minimize
@@ -170,7 +170,7 @@ def test_graphs_use_every_operation_that_the_fuzzer_knows() -> None:
     assert len(used) > 60
 
 
-@pytest.mark.parametrize("dtype", (*ALL, *PACKED), ids=str)
+@pytest.mark.parametrize("dtype", (*ALL, *PACKED, *SMALL_FLOATS), ids=str)
 def test_drawn_elements_obey_the_facts(dtype: DType) -> None:
     generator = np.random.default_rng(0)
     if not dtype.is_float:
