@@ -12,7 +12,15 @@ from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.passes.framework.base import Pass, functions
-from xgpu.passes.support.index_ops import Constants, Scope, Scopes, create_apply, create_in_domain, erase_unused, peak
+from xgpu.passes.support.index_ops import (
+    IndexConstants,
+    IndexScope,
+    Scopes,
+    create_apply,
+    create_in_domain,
+    erase_unused,
+    peak,
+)
 from xgpu.passes.support.ranges import INDEX_RANGE, Ranges, constant_of, predicate_of
 from xgpu.records import dataclass
 from xgpu.structure import owning_op, walk
@@ -83,7 +91,7 @@ class _Placed:
     """An operation in the block of ``scope`` that stands for all equal ones that it dominates."""
 
     op: ir.Operation
-    scope: Scope
+    scope: IndexScope
     map: IndexingMap
 
 
@@ -125,7 +133,7 @@ class _Simplifier:
         self._function = function
         self._max_size = max_size
         self._ranges = Ranges()
-        self._constants = Constants(function)
+        self._constants = IndexConstants(function)
         self._scopes = Scopes(function)
         self._indices: dict[ir.Value, _Index] = {}
         self._placed: dict[object, _Placed] = {}

@@ -30,7 +30,7 @@ _HOST_ELEMENTS = 1 << 24
 
 
 @dataclass(frozen=True)
-class Program:
+class TimedProgram:
     """A JAX function and the specifications of its arguments."""
 
     name: str
@@ -58,13 +58,13 @@ def twenty_operations(x: Any, y: Any, bias: Any) -> Any:
     return (jnp.sqrt(h) - x).astype(jnp.bfloat16)
 
 
-def programs() -> Iterator[Program]:
+def programs() -> Iterator[TimedProgram]:
     """Yield what is measured."""
-    yield Program("twenty operations", twenty_operations, ("f32[2048,1024]", "f32[2048,1024]", "f32[1024]"))
+    yield TimedProgram("twenty operations", twenty_operations, ("f32[2048,1024]", "f32[2048,1024]", "f32[1024]"))
     for name in sorted((*_UNARY, *_BINARY)):
         for element in ("bf16", "f32", "f64"):
             specs = (f"{element}[1048576]",) * (2 if name in _BINARY else 1)
-            yield Program(f"{name} {element}", getattr(jax.lax, name), specs)
+            yield TimedProgram(f"{name} {element}", getattr(jax.lax, name), specs)
 
 
 def lines(program: Compiled) -> list[int]:

@@ -2,7 +2,7 @@
 
 from xgpu.errors import InvalidInput, did_you_mean
 from xgpu.records import dataclass
-from xgpu.target_machine import WARP_SIZE, Choice, TargetMachine, nvvm
+from xgpu.target_machine import WARP_SIZE, OptionWord, TargetMachine, nvvm
 
 KIB = 1024
 
@@ -133,7 +133,7 @@ DEVICES: dict[str, Device] = {
 }
 
 
-class DeviceName(Choice):
+class DeviceName(OptionWord):
     """The name of a device, as passes take it for an option."""
 
     __slots__ = ()

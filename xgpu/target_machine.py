@@ -323,7 +323,7 @@ MACHINES: dict[str, Callable[[int, bool], TargetMachine]] = {"nvvm": nvvm, "host
 """The machines by name, each given what only GPUs have: a compute capability, and whether they are of it alone."""
 
 
-class Choice(str):
+class OptionWord(str):
     """One of the words that ``KNOWN`` has, as passes take it for an option; raises ValueError for another."""
 
     __slots__ = ()
@@ -341,7 +341,7 @@ class Choice(str):
         return "|".join(cls.KNOWN)
 
 
-class TargetName(Choice):
+class TargetName(OptionWord):
     """The name of a machine, as passes take it for an option."""
 
     __slots__ = ()

@@ -20,7 +20,7 @@ from xgpu.hlo.checks import check_operations
 from xgpu.hlo.contents import Contents
 from xgpu.records import dataclass
 from xgpu.structure import walk
-from xgpu.target_machine import Choice
+from xgpu.target_machine import OptionWord
 
 MAIN = "main"
 """The function that is the program; the others of a module are what it calls."""
@@ -159,7 +159,7 @@ def describe_type(hint: Any) -> str:
     """Return how the help text names the type of an option: ``int``, ``true|false``, or the accepted words."""
     if typing.get_origin(hint) is Literal:
         return "|".join(typing.get_args(hint))
-    if issubclass(hint, Choice):
+    if issubclass(hint, OptionWord):
         return hint.choices()
     return "true|false" if hint is bool else str(hint.__name__)
 

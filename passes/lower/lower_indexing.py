@@ -11,7 +11,7 @@ from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
 from xgpu.indexing.affine import AffineExpr, Atom, Dim, FloorDiv, Mod, Symbol
 from xgpu.indexing.interval import Interval
 from xgpu.passes.framework.base import Pass, functions
-from xgpu.passes.support.index_ops import Constants, Scope, Scopes
+from xgpu.passes.support.index_ops import IndexConstants, IndexScope, Scopes
 from xgpu.passes.support.ranges import BOOL_RANGE, INDEX_RANGE, Ranges
 from xgpu.records import dataclass
 from xgpu.structure import arguments_of, walk
@@ -85,7 +85,7 @@ class _Emitted:
     """An operation that was emitted into the block of ``scope``, to be shared."""
 
     term: _Term
-    scope: Scope
+    scope: IndexScope
 
 
 class _Lowering:
@@ -96,7 +96,7 @@ class _Lowering:
         self._function = function
         self._ranges = Ranges()
         self._scopes = Scopes(function)
-        self._constants = Constants(function)
+        self._constants = IndexConstants(function)
         self._emitted: dict[tuple[object, ...], _Emitted] = {}
         self._boolean = ir.IntegerType.get_signless(1)
         self._int64 = ir.IntegerType.get_signless(64)

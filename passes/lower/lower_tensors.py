@@ -38,7 +38,7 @@ from xgpu.passes.support.memory_layout import (
 from xgpu.passes.support.messages import read_message, write_message
 from xgpu.passes.support.packed_accesses import place_in_byte, read_packed, write_packed
 from xgpu.passes.support.shared_tiles import SharedTiles
-from xgpu.passes.support.tensor_buffers import Access, Buffer, TensorBuffers, fail, is_tensor
+from xgpu.passes.support.tensor_buffers import Buffer, BufferUse, TensorBuffers, fail, is_tensor
 from xgpu.records import dataclass
 from xgpu.structure import replace_op, users_of
 
@@ -230,7 +230,7 @@ class _FunctionLowering:
         self._of_one_kind = {buffer for buffer, names in kinds.items() if len(names) == 1}
         return updates
 
-    def _lower_access(self, access: Access, update: Update | None) -> None:
+    def _lower_access(self, access: BufferUse, update: Update | None) -> None:
         op, buffer = access.op, access.buffer
         match op.name:
             case "arith.constant":

@@ -6,7 +6,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.indexing.interval import Interval
 from xgpu.passes.framework.base import Pass, functions
-from xgpu.passes.support.index_ops import Constants, erase_unused
+from xgpu.passes.support.index_ops import IndexConstants, erase_unused
 from xgpu.passes.support.ranges import Ranges, type_range
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, walk
@@ -39,7 +39,7 @@ class SimplifyArith(Pass):
 
 
 def _simplify(function: ir.Operation) -> None:
-    ranges, constants = Ranges(), Constants(function)
+    ranges, constants = Ranges(), IndexConstants(function)
     replaced: list[ir.Operation] = []
     for op in walk(function, post_order=False):
         if not op.name.startswith("arith.") or op.name == "arith.constant" or len(op.results) != 1:

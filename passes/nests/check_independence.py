@@ -7,7 +7,7 @@ from xgpu.dialects.nests.loops import ParOp
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.nests.independence import Checker, Clash
-from xgpu.nests.structure import PAR, Access, name_of_buffer
+from xgpu.nests.structure import PAR, BufferAccess, name_of_buffer
 from xgpu.passes.framework.base import Pass
 from xgpu.records import dataclass
 from xgpu.structure import walk
@@ -54,5 +54,5 @@ def _message(par: ParOp, clash: Clash) -> str:
     )
 
 
-def _does(access: Access) -> str:
+def _does(access: BufferAccess) -> str:
     return "changes" if access.writes else "reads"

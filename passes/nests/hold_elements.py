@@ -11,7 +11,7 @@ from xgpu.dialects.nests.loops import NewOp, ParOp
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.independence import are_apart
-from xgpu.nests.structure import PAR, SEQ, Access, accesses_in, ancestors, has_par, name_of_buffer
+from xgpu.nests.structure import PAR, SEQ, BufferAccess, accesses_in, ancestors, has_par, name_of_buffer
 from xgpu.passes.framework.base import Pass
 from xgpu.records import dataclass
 from xgpu.structure import attributes_of, owning_op, walk
@@ -57,9 +57,9 @@ def _is_of_thread(seq: ir.Operation) -> bool:
     return any(par.band in ("grid", "thread") for par in _pars_around(seq)) and not has_par(seq)
 
 
-def _held(seq: ir.Operation) -> Iterator[list[Access]]:
+def _held(seq: ir.Operation) -> Iterator[list[BufferAccess]]:
     """Yield the accesses to each buffer that are all to one element, the same in every iteration."""
-    by_buffer: dict[ir.Value, list[Access]] = {}
+    by_buffer: dict[ir.Value, list[BufferAccess]] = {}
     for access in accesses_in(seq):
         by_buffer.setdefault(access.buffer, []).append(access)
     for buffer, accesses in by_buffer.items():
@@ -75,13 +75,13 @@ def _held(seq: ir.Operation) -> Iterator[list[Access]]:
             yield accesses
 
 
-def _unguarded(access: Access) -> Access:
+def _unguarded(access: BufferAccess) -> BufferAccess:
     """Return an access as it is under no condition."""
     dims = tuple(Interval(0, (extent_of(variable) or 1) - 1) for variable in access.variables)
     return replace(access, map=IndexingMap(dims, (), access.map.results), guards=())
 
 
-def _is_own(access: Access, seq: ir.Operation) -> bool:
+def _is_own(access: BufferAccess, seq: ir.Operation) -> bool:
     """Whether an element is there under no condition, and no other iteration of the par loops around accesses it."""
     sizes = zip(access.map.result_ranges(), access.shape, strict=True)
     if not all(Interval(0, size - 1).contains_interval(found) for found, size in sizes):
@@ -106,7 +106,7 @@ def _is_in(op: ir.Operation, outer: ir.Operation) -> bool:
     return op == outer or any(each == outer for each in ancestors(op))
 
 
-def _hold(seq: ir.Operation, accesses: list[Access]) -> None:
+def _hold(seq: ir.Operation, accesses: list[BufferAccess]) -> None:
     first = accesses[0]
     outside = _unguarded(first).map
     whole = IndexingMap((), (), ())
@@ -122,7 +122,7 @@ def _hold(seq: ir.Operation, accesses: list[Access]) -> None:
         _redirect(access, held, whole)
 
 
-def _redirect(access: Access, held: ir.Value, whole: IndexingMap) -> None:
+def _redirect(access: BufferAccess, held: ir.Value, whole: IndexingMap) -> None:
     """Make an access one to the register."""
     op = access.op
     value = [op.operands[0]] if access.writes else []

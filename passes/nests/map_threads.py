@@ -22,7 +22,7 @@ from xgpu.nests.maps.scores import Space, Touch
 from xgpu.nests.structure import (
     LAUNCH,
     PAR,
-    Access,
+    BufferAccess,
     accesses_in,
     ancestors,
     band_at,
@@ -167,13 +167,13 @@ _choose = lru_cache(maxsize=256)(choose)
 _choose_boxes = lru_cache(maxsize=256)(choose_boxes)
 
 
-def _memory(access: Access) -> str:
+def _memory(access: BufferAccess) -> str:
     """Return where the buffer of an access lies; arrays of the program are in global memory as scratch is."""
     owner = owning_op(access.buffer)
     return "scratch" if owner.name != NewOp.OPERATION_NAME else ir.StringAttr(owner.attributes["memory"]).value
 
 
-def _touch(access: Access, band: Sequence[ParOp]) -> Touch | None:
+def _touch(access: BufferAccess, band: Sequence[ParOp]) -> Touch | None:
     """Return an access as what the band's variables make of it, all others at 0.
 
     None if a value decides where, or if it reads a small array again and again, which then comes from a cache.
@@ -205,7 +205,7 @@ def _touch(access: Access, band: Sequence[ParOp]) -> Touch | None:
     return Touch(position, bits, times, _run_along_seq(access))
 
 
-def _run_along_seq(access: Access) -> int:
+def _run_along_seq(access: BufferAccess) -> int:
     """Return how many elements that a seq loop reads one after the other are one access, if it is written out."""
     for number, variable in enumerate(access.variables):
         loop = loop_of(variable)
@@ -219,7 +219,7 @@ def _run_along_seq(access: Access) -> int:
     return 1
 
 
-def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[Access], target: Device) -> tuple[int, ...]:
+def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[BufferAccess], target: Device) -> tuple[int, ...]:
     """Return the lengths of runs to choose from: of elements for one access, where iterations are straight."""
     asked = [loop.vector for loop in band if loop.vector is not None]
     if asked and space.side:

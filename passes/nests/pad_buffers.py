@@ -11,7 +11,7 @@ from xgpu.indexing.affine import AffineExpr, constant, linearize
 from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.structure import PAR, Access, accesses_in, ancestors, band_at, launches_of
+from xgpu.nests.structure import PAR, BufferAccess, accesses_in, ancestors, band_at, launches_of
 from xgpu.passes.framework.base import Pass
 from xgpu.records import dataclass
 from xgpu.structure import walk
@@ -80,7 +80,7 @@ def _addresses(launch: LaunchOp, buffer: ir.Value) -> list[_Indexed]:
     return found
 
 
-def _indexed(access: Access, par: ir.Operation) -> _Indexed:
+def _indexed(access: BufferAccess, par: ir.Operation) -> _Indexed:
     map_ = cast(IndexingMap, cast(ParOp, par.opview).map)
     members = {loop.variable: result for loop, result in zip(band_at(par), map_.results, strict=True)}
     values: list[AffineExpr] = [members.get(variable, constant(0)) for variable in access.variables]

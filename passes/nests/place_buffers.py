@@ -9,7 +9,7 @@ from xgpu.dialects.nests.accesses import elements_of
 from xgpu.dialects.nests.loops import NewOp, SeqOp
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.hlo.source_location import source_of
-from xgpu.nests.structure import PAR, SEQ, Access, accesses_in, all_launches_of, ancestors, loop_of
+from xgpu.nests.structure import PAR, SEQ, BufferAccess, accesses_in, all_launches_of, ancestors, loop_of
 from xgpu.passes.framework.base import Pass
 from xgpu.records import dataclass
 from xgpu.structure import walk
@@ -43,7 +43,7 @@ class PlaceBuffers(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Write the memory of every buffer of ``module``."""
-        accesses: dict[ir.Value, list[Access]] = {}
+        accesses: dict[ir.Value, list[BufferAccess]] = {}
         for access in accesses_in(module.operation):
             accesses.setdefault(access.buffer, []).append(access)
         products = [launch for launch in all_launches_of(module) if launch.emitter is not None]
@@ -56,7 +56,7 @@ class PlaceBuffers(Pass):
             op.attributes[_MEMORY] = ir.StringAttr.get(memory)
 
 
-def _memory(new: NewOp, accesses: list[Access]) -> str:
+def _memory(new: NewOp, accesses: list[BufferAccess]) -> str:
     at = source_of(new.operation)
     around = list(ancestors(new.operation))
     if around[0].name == "func.func":
@@ -90,18 +90,18 @@ def _runs_threads(op: ir.Operation) -> bool:
     return op.name == PAR and ir.StringAttr(op.attributes["band"]).value != "block"
 
 
-def _is_of_thread(access: Access) -> bool:
+def _is_of_thread(access: BufferAccess) -> bool:
     return any(_runs_threads(each) for each in ancestors(access.op))
 
 
-def _is_unrolled(access: Access) -> bool:
+def _is_unrolled(access: BufferAccess) -> bool:
     """Whether the indices are numbers once the seq loops whose variables are in them are unrolled, a few times each."""
     loops = [loop for loop in _loops_of(access) if loop is not None and loop.name == SEQ]
     iterations = math.prod(cast(SeqOp, loop.opview).extent for loop in loops)
     return len(loops) == len(list(_loops_of(access))) and iterations <= MAX_ITERATIONS
 
 
-def _loops_of(access: Access) -> Iterator[ir.Operation | None]:
+def _loops_of(access: BufferAccess) -> Iterator[ir.Operation | None]:
     used = {number for result in access.map.results for number in result.variables()[0]}
     for number in used:
         yield loop_of(access.variables[number])

@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.stablehlo_builder import Value, shape_of
 from xgpu.passes.framework.base import Pass
-from xgpu.passes.normalize.scans.finder import Finder, Group
+from xgpu.passes.normalize.scans.finder import Finder, GradientGroup
 from xgpu.passes.normalize.scans.parts import unreversed
 from xgpu.passes.normalize.scans.polynomials import number_of
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
@@ -60,12 +60,12 @@ class FindScanGradients(Pass):
         """Replace all gradients that are found."""
         order = ProgramOrder(module)
         finder = Finder([scan for op in order.operations if op.name == SCAN for scan in Scan.all_of(op)])
-        groups: list[Group] = []
+        groups: list[GradientGroup] = []
         # Outer levels come after inner ones.
         for op in reversed(order.operations):
             for found in finder.gradients(op) if op.name == "stablehlo.add" else ():
                 if not any(group.take(found) for group in groups):
-                    groups.append(Group(found.cotangents, {found.number: found}))
+                    groups.append(GradientGroup(found.cotangents, {found.number: found}))
         replaced: dict[Sum, None] = {}
         for group in groups:
             replaced |= dict.fromkeys(_emit(group, order))
@@ -74,7 +74,7 @@ class FindScanGradients(Pass):
         order.erase_unused([each.value for each in replaced])
 
 
-def _emit(group: Group, order: ProgramOrder) -> list[Sum]:
+def _emit(group: GradientGroup, order: ProgramOrder) -> list[Sum]:
     """Emit a group's gradients where all that they need is there; return the sums to which they were given."""
     scan, cotangents = group.cotangents.scan, dict(group.cotangents.values)
     block = next(iter(group.gradients.values())).sum.op.block

@@ -68,7 +68,7 @@ def _bounds(expr: AffineExpr, dims: Sequence[Interval], symbols: Sequence[Interv
     return total, max(highest, total)
 
 
-class Constants:
+class IndexConstants:
     """Integer constants of one function, each made once at its start, so that it dominates every use."""
 
     def __init__(self, function: ir.Operation):
@@ -96,7 +96,7 @@ class Constants:
 
 
 @dataclass(eq=False, slots=True)
-class Scope:
+class IndexScope:
     """A block: the op that holds it, whether it is the body of a loop, and whether the walk is in it."""
 
     block: ir.Block
@@ -114,11 +114,11 @@ class Scopes:
     def __init__(self, function: ir.Operation):
         entry = function.regions[0].blocks[0]
         self._function = function
-        self._stack = [Scope(entry, function, loop=False)]
+        self._stack = [IndexScope(entry, function, loop=False)]
         self._depths = {entry: 0}
 
     @property
-    def current(self) -> Scope:
+    def current(self) -> IndexScope:
         """The innermost block."""
         return self._stack[-1]
 
@@ -140,7 +140,7 @@ class Scopes:
         for block in reversed(entered):
             parent = block.owner.operation
             self._depths[block] = len(self._stack)
-            self._stack.append(Scope(block, parent, traits_of(parent.name).loop))
+            self._stack.append(IndexScope(block, parent, traits_of(parent.name).loop))
 
     def depth_of(self, value: ir.Value) -> int:
         """Return how deep the block that defines ``value`` is nested; ``value`` is usable where the walk is."""
@@ -167,6 +167,6 @@ class Scopes:
 class InsertBefore:
     """An insertion point: before the operation ``anchor``, in the block of ``scope``, at nesting ``depth``."""
 
-    scope: Scope
+    scope: IndexScope
     depth: int
     anchor: ir.Operation

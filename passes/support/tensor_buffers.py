@@ -43,7 +43,7 @@ class Buffer:
 
 
 @dataclass(frozen=True)
-class Access:
+class BufferUse:
     """A read, a write, a constant or an allocated tile, with the buffer it is about."""
 
     op: ir.Operation
@@ -122,7 +122,7 @@ class TensorBuffers:
         tiles = [op.operation.results[0] for op in function.regions[0].blocks[0].operations if _is_allocation(op)]
         self.tiles = [Buffer(tile, f"tile {number}", True, is_tile=True) for number, tile in enumerate(tiles)]
         buffers = [*buffers, *self.tiles]
-        self.accesses: list[Access] = []
+        self.accesses: list[BufferUse] = []
         self.barriers: list[ir.Operation] = []
         self.calls: list[ir.Operation] = []
         self.structural: list[ir.Operation] = []
@@ -149,14 +149,14 @@ class TensorBuffers:
     def _visit(self, op: ir.Operation) -> None:
         name, traits = op.name, traits_of(op.name)
         if traits.reads is not None:
-            self.accesses.append(Access(op, self._current(op, op.operands[traits.reads]).buffer))
+            self.accesses.append(BufferUse(op, self._current(op, op.operands[traits.reads]).buffer))
         elif traits.updates is not None:
             self._write(op, op.operands[traits.updates])
         elif name == "arith.constant":
             if is_tensor(op.results[0]):
                 buffer = Buffer(op.results[0], "a constant", writable=False)
                 self._versions[buffer.source] = _Version(buffer, 0)
-                self.accesses.append(Access(op, buffer))
+                self.accesses.append(BufferUse(op, buffer))
         elif name == AllocateSharedOp.OPERATION_NAME:
             self._allocate(op)
         elif name == SharedMemoryOp.OPERATION_NAME:
@@ -185,13 +185,13 @@ class TensorBuffers:
         buffer = self._current(op, destination).buffer
         if not buffer.writable:
             fail(op, f"updates {buffer.name}, which is read-only")
-        self.accesses.append(Access(op, buffer))
+        self.accesses.append(BufferUse(op, buffer))
         self._set(op.results[0], self._update(buffer))
 
     def _allocate(self, op: ir.Operation) -> None:
         if op.results[0] not in self._versions:
             fail(op, "expected to be executed once by every thread: directly in the function's body")
-        self.accesses.append(Access(op, self.buffer_of(op.results[0])))
+        self.accesses.append(BufferUse(op, self.buffer_of(op.results[0])))
 
     def _synchronize(self, op: ir.Operation) -> None:
         buffers = [self._current(op, tile).buffer for tile in op.operands]

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from xgpu import block
-from xgpu.tools.fuzzing.blocks.text import BlockText, Tile
+from xgpu.tools.fuzzing.blocks.text import BlockText, DrawnTile
 from xgpu.tools.timing.queued import Case, measure
 
 _LOWEST = "0xFF800000"
@@ -101,7 +101,9 @@ def attention(heads: int, rows: int, keys: int, width: int, tiles: tuple[int, in
     return Case(f"attention {heads} x {rows} x {keys} x {width}", kernel.text(), reference, 2 * _OF_PRODUCTS, work)
 
 
-def _attention_step(kernel: BlockText, q: Tile, k: Tile, v: Tile, carried: Sequence[Tile]) -> list[Tile]:
+def _attention_step(
+    kernel: BlockText, q: DrawnTile, k: DrawnTile, v: DrawnTile, carried: Sequence[DrawnTile]
+) -> list[DrawnTile]:
     product, largest, sums = carried
     (bm, width), bn = q.shape, k.shape[0]
     lowest, zero = kernel.constant(_LOWEST, (), "f32"), kernel.constant("0.0", (), "f32")

@@ -46,7 +46,7 @@ _REFUSED = frozenset(
 
 
 @dataclass(frozen=True)
-class Part:
+class BodyParts:
     """The operations of a body: ``cuts`` are those of level ``tiles``, ``block`` has all others, as StableHLO.
 
     The block's arguments are the body's, then what each cut makes. It returns what each cut takes, then what the body
@@ -55,7 +55,7 @@ class Part:
 
     cuts: Sequence[Any]
     module: ir.Module
-    inner: dict[int, "Part"]
+    inner: dict[int, "BodyParts"]
 
     @property
     def block(self) -> ir.Block:
@@ -65,7 +65,7 @@ class Part:
         return block
 
 
-def part_of(body: Body, name: str, context: ir.Context) -> Part:
+def part_of(body: Body, name: str, context: ir.Context) -> BodyParts:
     """Return the operations of a body, lowered in a context. Raises Unsupported for what tiles have no code for."""
     cuts = [each for each in body.equations if is_cut(each)]
     rest = [each for each in body.equations if not is_cut(each)]
@@ -93,7 +93,7 @@ def part_of(body: Body, name: str, context: ir.Context) -> Part:
         for number, each in enumerate(cuts)
         if each.primitive is steps_p
     }
-    return Part(cuts, module, inner)
+    return BodyParts(cuts, module, inner)
 
 
 def _refuse_cuts_inside(equation: Any) -> None:

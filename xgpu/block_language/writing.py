@@ -7,7 +7,7 @@ from typing import Any
 from xgpu import ir
 from xgpu.block_language import product_form
 from xgpu.block_language.captured import line_of
-from xgpu.block_language.parts import Part, part_of
+from xgpu.block_language.parts import BodyParts, part_of
 from xgpu.block_language.program import ArrayType, BlockProgram, Decisions, index_p, plan_p, read_p, steps_p
 from xgpu.block_language.simple_operations import erase_unused, simply_written
 from xgpu.device import Device
@@ -105,7 +105,7 @@ class _Writer:
         self._program, self._inputs = program, inputs
         self._is_planned = program.settings.emitter in (None, EMITTER_NAME)
 
-    def blocks(self, blocks: BlocksOp, part: Part) -> None:
+    def blocks(self, blocks: BlocksOp, part: BodyParts) -> None:
         """Write what a block does."""
         count = len(self._program.grid)
         arguments: list[ir.Value] = list(blocks.body.arguments)
@@ -116,7 +116,7 @@ class _Writer:
                 outputs[store.output] = InsertTileOp.build(tile, outputs[store.output], at, store.map)
         YieldOp.build(outputs)
 
-    def _write(self, part: Part, at: list[ir.Value], arguments: Sequence[ir.Value]) -> list[ir.Value]:
+    def _write(self, part: BodyParts, at: list[ir.Value], arguments: Sequence[ir.Value]) -> list[ir.Value]:
         """Write the operations of a part; return what it returns."""
         block = part.block
         (*_, end) = block.operations
@@ -132,7 +132,7 @@ class _Writer:
             made_so_far += len(cut.outvars)
         return [_computed(each, known) for each in wanted[taken:]]
 
-    def _cut(self, cut: Any, inner: Part | None, at: list[ir.Value], operands: list[ir.Value]) -> list[ir.Value]:
+    def _cut(self, cut: Any, inner: BodyParts | None, at: list[ir.Value], operands: list[ir.Value]) -> list[ir.Value]:
         given = cut.params
         if cut.primitive is steps_p:
             assert inner is not None
@@ -151,7 +151,7 @@ class _Writer:
             _decide(operands[0], given["decisions"])
         return operands
 
-    def _steps(self, given: Any, inner: Part, at: list[ir.Value], operands: list[ir.Value]) -> list[ir.Value]:
+    def _steps(self, given: Any, inner: BodyParts, at: list[ir.Value], operands: list[ir.Value]) -> list[ir.Value]:
         captured, carried = operands[: given["captured"]], operands[given["captured"] :]
         steps = StepsOp.build(given["count"], carried)
         step, *arguments = steps.body.arguments

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Self
 
 from xgpu.records import dataclass
-from xgpu.target_machine import Choice
+from xgpu.target_machine import OptionWord
 
 _LIBRARY, _OPEN = "library", "open"
 _NUMBER = re.compile(r"([a-z_]+)=(true|false|\d{1,18})")
@@ -51,7 +51,7 @@ class ProductChoice:
         return ", ".join(f"{name} {each:.1f} us" for name, each in times if each is not None)
 
 
-class ProductChoices(Choice):
+class ProductChoices(OptionWord):
     """The choice for each product that a kernel can compute, in their order, with semicolons between them.
 
     Empty says nothing of it, and `OPEN` that it is to be measured. Raises ValueError for other text.

@@ -26,7 +26,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
 from xgpu.loop_language.functions import COMBINERS, MMA
 from xgpu.loop_language.parser import FULLY_PAR
-from xgpu.loop_language.scope import Buffer, Scope, Value
+from xgpu.loop_language.scope import Buffer, ScopedNames, Value
 from xgpu.loop_language.sizes import Spec, dtype_at, shape_of, sizes_of, spec_of_parameter, whole_number
 from xgpu.loop_language.syntax import (
     Anchor,
@@ -77,7 +77,7 @@ def build(function: Function, given: Sequence[Spec] = ()) -> Source:
 class _Builder:
     def __init__(self, function: Function, sizes: Mapping[str, int]):
         self._function = function
-        self._scope = Scope()
+        self._scope = ScopedNames()
         self._expressions = Expressions(self._scope)
         self._statements = 0
         self._at_once: Loop | None = None
@@ -353,7 +353,7 @@ def _check_combines(operator: str, buffer: Buffer, at: SourceLocation) -> None:
         raise InvalidInput(f"'{operator}' combines integers and truth values, got {buffer.dtype}", at)
 
 
-def _negated(constraints: Sequence[Constraint], scope: Scope) -> list[Constraint]:
+def _negated(constraints: Sequence[Constraint], scope: ScopedNames) -> list[Constraint]:
     """Return what holds where one constraint does not, if that is one constraint again."""
     if len(constraints) != 1:
         return []

@@ -40,7 +40,7 @@ class Value:
 Meaning = Buffer | Value
 
 
-class Scope:
+class ScopedNames:
     """The names at a place, and the loops and conditions around it.
 
     Loops' variables, and indices that values decide, are numbered through the program: index expressions are in these

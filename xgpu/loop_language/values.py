@@ -19,7 +19,7 @@ from xgpu.indexing.affine import AffineExpr, linearize
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
 from xgpu.loop_language.functions import BITS, COMPARISONS, FUNCTIONS, OPERATORS, PAIR
-from xgpu.loop_language.scope import Buffer, Scope, Value, as_index
+from xgpu.loop_language.scope import Buffer, ScopedNames, Value, as_index
 from xgpu.loop_language.sizes import combined
 from xgpu.loop_language.syntax import Binary, Call, Element, Expr, Name, Number, Unary
 from xgpu.structure import dtype_of
@@ -62,7 +62,7 @@ def make(operation: str, operands: Sequence[ir.Value], dtype: DType, at: SourceL
 class Expressions:
     """Builds the expressions of a program at the current insertion point, with the names of a scope."""
 
-    def __init__(self, scope: Scope):
+    def __init__(self, scope: ScopedNames):
         self.scope = scope
 
     def value(self, expr: Expr, dtype: DType | None = None) -> ir.Value:

@@ -15,7 +15,17 @@ from xgpu.dialects.nests.loops import BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, 
 from xgpu.nests.footprints import MOST_POINTS, Footprints, Watched
 from xgpu.nests.history import READ, WRITE, History, Kind, meets
 from xgpu.nests.periods import telling_iterations
-from xgpu.nests.structure import ACCESSES, PAR, SEQ, Access, access_of, accesses_in, ancestors, band_at, operations_of
+from xgpu.nests.structure import (
+    ACCESSES,
+    PAR,
+    SEQ,
+    BufferAccess,
+    access_of,
+    accesses_in,
+    ancestors,
+    band_at,
+    operations_of,
+)
 from xgpu.structure import owning_op, walk
 
 type Answer = Literal["none missing", "one missing", "unknown"]
@@ -209,7 +219,7 @@ def _place(first: ir.Operation, second: ir.Operation) -> ir.Operation:
     return place
 
 
-def _kind_of(access: Access) -> Kind:
+def _kind_of(access: BufferAccess) -> Kind:
     return access.single_step or (WRITE if access.writes else READ)
 
 

@@ -11,7 +11,7 @@ from xgpu.dialects.nests.loops import SeqOp
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.points import holds, is_made, offset, position, variables_of
-from xgpu.nests.structure import PAR, SEQ, Access, accesses_in, ancestors, band_at, loop_of
+from xgpu.nests.structure import PAR, SEQ, BufferAccess, accesses_in, ancestors, band_at, loop_of
 from xgpu.records import dataclass
 
 type Array = np.ndarray[Any, Any]
@@ -28,7 +28,7 @@ SEVERAL = -2
 class Watched:
     """An access of a statement to a buffer that threads share, with the variables that it depends on."""
 
-    access: Access
+    access: BufferAccess
     buffer: int
     variables: tuple[ir.Value, ...]
     points: int
@@ -56,7 +56,7 @@ class Footprints:
         self._common: dict[tuple[ir.Value, ir.Value], bool] = {}
         self._found: dict[tuple[ir.Operation, tuple[int, ...]], Footprint] = {}
 
-    def watch(self, statement: ir.Operation, access: Access, buffer: int) -> Watched:
+    def watch(self, statement: ir.Operation, access: BufferAccess, buffer: int) -> Watched:
         """Return an access of a statement with what is known of it for all iterations."""
         variables = variables_of(access)
         points = self._threads(statement, access)
@@ -73,7 +73,7 @@ class Footprints:
             self._found[key] = self._of(statement, watched, known)
         return self._found[key]
 
-    def _threads(self, statement: ir.Operation, access: Access) -> int:
+    def _threads(self, statement: ir.Operation, access: BufferAccess) -> int:
         """Return how many threads do a statement: what a block changes outside of par loops is done by the first."""
         return self._count if statement.name == PAR or not access.writes else 1
 

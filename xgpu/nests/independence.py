@@ -17,7 +17,7 @@ from xgpu.indexing.affine import AffineExpr, Dim, dim
 from xgpu.indexing.interval import Interval
 from xgpu.nests.history import READ, WRITE, Kind, meets
 from xgpu.nests.points import is_made, offset, position, variables_of
-from xgpu.nests.structure import Access, accesses_in, ancestors, loop_of
+from xgpu.nests.structure import BufferAccess, accesses_in, ancestors, loop_of
 from xgpu.records import dataclass
 from xgpu.structure import owning_op
 
@@ -35,8 +35,8 @@ Answer = Literal["proved", "unproved"]
 class Clash:
     """Two accesses of different iterations of a loop to one element, which one of them changes."""
 
-    first: Access
-    second: Access
+    first: BufferAccess
+    second: BufferAccess
     iterations: tuple[int, int]
     element: tuple[int, ...]
 
@@ -53,7 +53,7 @@ class Checker:
         Buffers are looked at one by one. First whether one index tells the iterations of all accesses to it apart, then
         all elements that are accessed, then pairs of accesses.
         """
-        by_buffer: dict[ir.Value, dict[tuple[object, ...], Access]] = {}
+        by_buffer: dict[ir.Value, dict[tuple[object, ...], BufferAccess]] = {}
         for access in accesses_in(par):
             if not _is_made_in(access.buffer, par):
                 # Another one that does the same shows nothing new.
@@ -67,7 +67,7 @@ class Checker:
             answer = "proved" if answer == its == "proved" else "unproved"
         return answer
 
-    def _of_buffer(self, accesses: Sequence[Access], par: ir.Operation, variable: ir.Value) -> Answer | Clash:
+    def _of_buffer(self, accesses: Sequence[BufferAccess], par: ir.Operation, variable: ir.Value) -> Answer | Clash:
         kinds = {_kind_of(access) for access in accesses}
         if not any(meets(one, other) for one in kinds for other in kinds):
             return "proved"
@@ -77,7 +77,9 @@ class Checker:
         found = self._search(accesses, par, variable)
         return found if found is not None else self._of_pairs(split, par, variable)
 
-    def _of_pairs(self, split: Mapping[Access, "_Places"], par: ir.Operation, variable: ir.Value) -> Answer | Clash:
+    def _of_pairs(
+        self, split: Mapping[BufferAccess, "_Places"], par: ir.Operation, variable: ir.Value
+    ) -> Answer | Clash:
         """Return what pairs of accesses tell, where all together are too many, or values decide about some."""
         answer: Answer = "proved"
         pairs = itertools.combinations_with_replacement(split, 2)
@@ -92,7 +94,7 @@ class Checker:
             answer = "proved" if answer == found == "proved" else "unproved"
         return answer
 
-    def _search(self, accesses: Sequence[Access], par: ir.Operation, variable: ir.Value) -> Answer | Clash | None:
+    def _search(self, accesses: Sequence[BufferAccess], par: ir.Operation, variable: ir.Value) -> Answer | Clash | None:
         """Go through all elements that accesses access, for each value of the loops around that they depend on.
 
         None if these are too many, or values decide which.
@@ -122,7 +124,7 @@ class Checker:
         return "proved"
 
 
-def _kind_of(access: Access) -> Kind:
+def _kind_of(access: BufferAccess) -> Kind:
     return access.single_step or (WRITE if access.writes else READ)
 
 
@@ -136,7 +138,7 @@ def _is_outside(variable: ir.Value, par: ir.Operation) -> bool:
     return owner != par and all(each != par for each in ancestors(owner))
 
 
-def are_apart(first: Access, second: Access, par: ir.Operation, variable: ir.Value) -> bool:
+def are_apart(first: BufferAccess, second: BufferAccess, par: ir.Operation, variable: ir.Value) -> bool:
     """Whether an index, or the position, of the two accesses differs for any two different iterations."""
     return _are_all_apart([_places(first, par, variable), _places(second, par, variable)])
 
@@ -153,7 +155,7 @@ class _Parts:
 type _Places = tuple[_Parts | None, ...]
 
 
-def _places(access: Access, par: ir.Operation, variable: ir.Value) -> _Places:
+def _places(access: BufferAccess, par: ir.Operation, variable: ir.Value) -> _Places:
     """Return the parts of the indices of an access, and of its position."""
     return tuple(_split(expr, access, par, variable) for expr in (*access.map.results, access.position))
 
@@ -163,7 +165,7 @@ def _are_all_apart(places: Sequence[_Places]) -> bool:
     return any(_differ(parts) for parts in zip(*places, strict=True))
 
 
-def _split(expr: AffineExpr, access: Access, par: ir.Operation, variable: ir.Value) -> _Parts | None:
+def _split(expr: AffineExpr, access: BufferAccess, par: ir.Operation, variable: ir.Value) -> _Parts | None:
     coefficient, outer, inner = 0, [], Interval(expr.constant, expr.constant)
     for atom, factor in expr.terms:
         used = [access.variables[number] for number in AffineExpr(((atom, 1),), 0).variables()[0]]
@@ -179,7 +181,7 @@ def _split(expr: AffineExpr, access: Access, par: ir.Operation, variable: ir.Val
     return _Parts(coefficient, tuple(sorted(outer)), inner)
 
 
-def _by_value(access: Access, used: Sequence[ir.Value]) -> dict[int, AffineExpr]:
+def _by_value(access: BufferAccess, used: Sequence[ir.Value]) -> dict[int, AffineExpr]:
     """Return names for variables that are the same in every access."""
     order = sorted(used, key=hash)
     return {access.variables.index(each): dim(order.index(each)) for each in used}
@@ -196,7 +198,7 @@ def _differ(parts: Sequence[_Parts | None]) -> bool:
     return max(each.upper for each in bounds) - min(each.lower for each in bounds) < abs(first.coefficient)
 
 
-def _moves_alike(accesses: Sequence[Access], variable: ir.Value) -> bool:
+def _moves_alike(accesses: Sequence[BufferAccess], variable: ir.Value) -> bool:
     """Whether a variable adds the same to all positions, so that any value of it is like all others."""
     offsets = {offset(access, variable) for access in accesses}
     return loop_of(variable) is not None and len(offsets) == 1 and None not in offsets
@@ -224,19 +226,21 @@ class _Visits:
         return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def _order(access: Access, variable: ir.Value, axes: Sequence[ir.Value], fixed: set[ir.Value]) -> list[ir.Value]:
+def _order(access: BufferAccess, variable: ir.Value, axes: Sequence[ir.Value], fixed: set[ir.Value]) -> list[ir.Value]:
     inner = [each for each in variables_of(access) if each not in axes and each not in fixed and each != variable]
     return [variable, *axes, *inner]
 
 
-def _points_of(access: Access, variable: ir.Value, axes: Sequence[ir.Value], fixed: set[ir.Value]) -> int | None:
+def _points_of(access: BufferAccess, variable: ir.Value, axes: Sequence[ir.Value], fixed: set[ir.Value]) -> int | None:
     """Return how many accesses there are to go through; None if they are too many, or a value decides which."""
     order = _order(access, variable, axes, fixed)
     points = math.prod(extent_of(each) or 1 for each in order)
     return None if points > MOST_POINTS or any(loop_of(each) is None for each in order) else points
 
 
-def _visit(access: Access, number: int, variable: ir.Value, axes: Sequence[ir.Value], fixed: set[ir.Value]) -> _Visits:
+def _visit(
+    access: BufferAccess, number: int, variable: ir.Value, axes: Sequence[ir.Value], fixed: set[ir.Value]
+) -> _Visits:
     """Go through what an access accesses, for each combination of values of ``axes``."""
     order = _order(access, variable, axes, fixed)
     grid = np.meshgrid(*(np.arange(extent_of(each) or 1) for each in order), indexing="ij")
@@ -276,7 +280,7 @@ def _taken(visits: _Visits, numbers: _Numbers) -> _Visits:
     )
 
 
-def _clash(accesses: Sequence[Access], one: _Visits, other: _Visits) -> Clash:
+def _clash(accesses: Sequence[BufferAccess], one: _Visits, other: _Visits) -> Clash:
     """Return the clash of two visits, the access that the text has first in front."""
     pair = sorted((int(each.accesses[0]), int(each.iterations[0])) for each in (one, other))
     (first, earlier), (second, later) = pair

@@ -12,7 +12,7 @@ from xgpu import ir
 from xgpu.indexing.affine import AffineExpr, Dim, Mod
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.structure import Access
+from xgpu.nests.structure import BufferAccess
 
 _PERIODS = 3
 """Periods that are followed: after one, each iteration comes after those that it may meet; and one to be sure."""
@@ -21,7 +21,7 @@ _PERIODS = 3
 def telling_iterations(
     variable: ir.Value,
     extent: int,
-    accesses: Iterable[Access],
+    accesses: Iterable[BufferAccess],
     conditions: Iterable[tuple[IndexingMap, Sequence[ir.Value]]],
 ) -> list[int] | None:
     """Return iterations of a loop that tell what threads do in all of them; None if they do not repeat.
@@ -45,7 +45,7 @@ type _Of = tuple[AffineExpr, int]
 
 
 def _expressions(
-    variable: ir.Value, accesses: Iterable[Access], conditions: Iterable[tuple[IndexingMap, Sequence[ir.Value]]]
+    variable: ir.Value, accesses: Iterable[BufferAccess], conditions: Iterable[tuple[IndexingMap, Sequence[ir.Value]]]
 ) -> Iterator[tuple[_Of, Interval | None]]:
     """Yield what depends on the variable: positions, and expressions of which it is tested whether they are inside."""
     tested = list(conditions)

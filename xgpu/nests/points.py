@@ -8,24 +8,24 @@ import numpy as np
 from xgpu import ir
 from xgpu.indexing.affine import AffineExpr, Dim, dim
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.nests.structure import Access
+from xgpu.nests.structure import BufferAccess
 
 type Values = Mapping[ir.Value, Any]
 """Numbers, or arrays of one shape, for variables."""
 
 
-def variables_of(access: Access) -> tuple[ir.Value, ...]:
+def variables_of(access: BufferAccess) -> tuple[ir.Value, ...]:
     """Return the variables that say which element an access accesses, and whether it does."""
     guarding = (variable for guard in access.guards for variable in guard.variables)
     return tuple(dict.fromkeys((*access.variables, *guarding)))
 
 
-def position(access: Access, values: Values) -> Any:
+def position(access: BufferAccess, values: Values) -> Any:
     """Return the position of the element, counted in elements of the buffer."""
     return access.position.evaluate([values[variable] for variable in access.variables])
 
 
-def is_made(access: Access, values: Values, unknown: Collection[ir.Value] = ()) -> Any:
+def is_made(access: BufferAccess, values: Values, unknown: Collection[ir.Value] = ()) -> Any:
     """Return whether the access is made: where its map is defined, and its conditions hold.
 
     Those on variables that are ``unknown`` are taken to hold.
@@ -65,7 +65,7 @@ def holds(map_: IndexingMap, dims: list[Any], symbols: list[Any] | None = None) 
     return inside
 
 
-def offset(access: Access, variable: ir.Value, if_made: bool = False) -> int | None:
+def offset(access: BufferAccess, variable: ir.Value, if_made: bool = False) -> int | None:
     """Return by how much a variable moves the element of an access each time; None if that is not all that it does.
 
     ``if_made``: it may decide whether the access is made, too.

@@ -12,7 +12,7 @@ from xgpu.dialects.nests.accesses import AccumulateOp, ReadOp, WriteOp
 from xgpu.dialects.nests.loops import LaunchOp, NewOp, ParOp, SeqOp
 from xgpu.hlo.constants import splat_of
 from xgpu.indexing.affine import AffineExpr, Dim
-from xgpu.nests.structure import PAR, SEQ, Access, access_of, accesses_in, loop_of, operations_of, perfect_nest
+from xgpu.nests.structure import PAR, SEQ, BufferAccess, access_of, accesses_in, loop_of, operations_of, perfect_nest
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, element_of, owning_op, walk
 
@@ -135,7 +135,7 @@ def _linear(expr: AffineExpr, variables: Sequence[ir.Value]) -> _Linear:
     return {variables[cast(Dim, atom).index]: factor for atom, factor in expr.terms}
 
 
-def _indices(access: Access) -> list[_Linear]:
+def _indices(access: BufferAccess) -> list[_Linear]:
     """Return the indices of an access that is made whatever the variables are."""
     if access.guards or access.map.constraints:
         raise NoProductError("an access is under a condition")
@@ -210,7 +210,7 @@ class _Matcher:
             raise NoProductError("the last statement of a step is no sum of products of 16-bit elements")
         return seq, nest
 
-    def _tile_loops(self, access: Access, nest: Sequence[ParOp]) -> tuple[ir.Value, ir.Value]:
+    def _tile_loops(self, access: BufferAccess, nest: Sequence[ParOp]) -> tuple[ir.Value, ir.Value]:
         """Return the variables that are the indices of a buffer of sums: all of its elements, each once."""
         found = [next(iter(index)) if list(index.values()) == [1] else None for index in _indices(access)]
         extents = [None if variable is None else _extent(variable) for variable in found]
@@ -241,7 +241,7 @@ class _Matcher:
         return Operand(array, self._axes(indices, array, inner, seq.variable), op)
 
     def _copied(
-        self, access: Access, indices: Sequence[_Linear], seq: SeqOp
+        self, access: BufferAccess, indices: Sequence[_Linear], seq: SeqOp
     ) -> tuple[ir.Value, list[_Linear], ir.Operation]:
         """Return the array of which a tile is copied, and where in it an access to the tile is."""
         writes = [each for each in accesses_in(seq.operation) if each.buffer == access.buffer and each.writes]
@@ -317,7 +317,7 @@ class _Matcher:
         left, right = operands if order[-2] in operands[0].axes else operands[::-1]
         return TileProduct(left, right, order, contracted, tuple(statements), found, results, seq)
 
-    def _result_operand(self, access: Access, sums: NewOp, inner: Mapping[ir.Value, str]) -> Operand | None:
+    def _result_operand(self, access: BufferAccess, sums: NewOp, inner: Mapping[ir.Value, str]) -> Operand | None:
         if access.buffer == sums.buffer:
             if access.writes:
                 raise NoProductError("results change the sums")

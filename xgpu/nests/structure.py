@@ -27,7 +27,7 @@ class Guard:
 
 
 @dataclass(frozen=True)
-class Access:
+class BufferAccess:
     """An operation on an element of a buffer: at which one, as a map of loops' variables, and what it does there.
 
     It is done under the conditions ``guards``.
@@ -75,10 +75,10 @@ class Access:
         return linearize(list(self.map.results), self.shape)
 
 
-def access_of(op: ir.Operation) -> Access:
+def access_of(op: ir.Operation) -> BufferAccess:
     """Return what an operation that is one of `ACCESSES` accesses."""
     view = cast(ReadOp, op.opview)
-    return Access(op, view.buffer, view.map, tuple(view.variables), tuple(_guards(op)))
+    return BufferAccess(op, view.buffer, view.map, tuple(view.variables), tuple(_guards(op)))
 
 
 def _guards(op: ir.Operation) -> Iterator[Guard]:
@@ -91,7 +91,7 @@ def _guards(op: ir.Operation) -> Iterator[Guard]:
         inner = outer
 
 
-def accesses_in(*within: ir.Operation) -> list[Access]:
+def accesses_in(*within: ir.Operation) -> list[BufferAccess]:
     """Return the accesses inside operations, in the order of the text."""
     return [access_of(op) for each in within for op in walk(each, *ACCESSES)]
 

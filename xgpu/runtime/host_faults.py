@@ -34,7 +34,7 @@ from xgpu.target.host.block.races import Record
 from xgpu.target.host.block_driver import Dim3, position
 from xgpu.target.host.context import SCRATCH_BYTES, Header
 from xgpu.target.host.machine_code import HostCode
-from xgpu.target.host.sanitizer import Access, Checks, MemoryObject
+from xgpu.target.host.sanitizer import CheckedAccess, Checks, MemoryObject
 
 type Array = np.ndarray[Any, Any]
 
@@ -119,7 +119,7 @@ class CheckTables:
                     found.append(self._fault(access, kind, record))
         return found
 
-    def _fault(self, access: Access, kind: int, record: FaultRecord) -> Fault:
+    def _fault(self, access: CheckedAccess, kind: int, record: FaultRecord) -> Fault:
         memory = self._checks.memories[record.memory] if record.memory >= 0 else None
         thread, block = self._thread_and_block(record.thread)
         index = record.offset // access.element
@@ -137,7 +137,7 @@ class CheckTables:
         has_other = kind == RACE or (kind > UNPUBLISHED and record.other_access >= 0)
         return with_other(fault, self._checks.accesses[record.other_access].place) if has_other else fault
 
-    def _reason(self, kind: int, record: FaultRecord, access: Access) -> str:
+    def _reason(self, kind: int, record: FaultRecord, access: CheckedAccess) -> str:
         if kind == OUT_OF_BOUNDS and record.memory < 0:
             return " that is no array's"
         size = self._memories[record.memory].size

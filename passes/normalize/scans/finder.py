@@ -57,7 +57,7 @@ class Gradient:
 
 
 @dataclass(eq=False)
-class Group:
+class GradientGroup:
     """Gradients by the arrays of one scan, by number, that have the same cotangents."""
 
     cotangents: Cotangents

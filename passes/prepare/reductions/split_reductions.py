@@ -128,7 +128,7 @@ def _weights(reductions: Sequence[ir.Operation], target: Device) -> Mapping[_Key
 
 
 @dataclass(frozen=True)
-class Part:
+class DimensionSplit:
     """The split of ``size`` elements along a reduced dimension by the first of two reductions.
 
     As ``outer`` parts of ``middle`` times ``inner`` elements: it reduces the middle ones, and keeps the others. What is
@@ -151,7 +151,7 @@ class Part:
         return self.outer * self.inner
 
 
-def _parts_of(op: ir.Operation, weight: _Weight, target: Device) -> Mapping[int, Part] | None:
+def _parts_of(op: ir.Operation, weight: _Weight, target: Device) -> Mapping[int, DimensionSplit] | None:
     """Return how to split a reduction, by dimension, or None if it is to stay as it is; see `_weights`."""
     shape = ReductionShape.of(op)
     commutes = is_commutative(op)
@@ -164,21 +164,21 @@ def _parts_of(op: ir.Operation, weight: _Weight, target: Device) -> Mapping[int,
     return _for_all_multiprocessors(shape, commutes, target, weight)
 
 
-def _minor_first(shape: ReductionShape) -> Mapping[int, Part]:
+def _minor_first(shape: ReductionShape) -> Mapping[int, DimensionSplit]:
     """Reduce the minor-most extent, then the others, which keeps the order of elements that are not neighbours."""
     last = shape.extents[-1].dimensions
     return {i: _whole(shape.shape[i], i in last) for i in shape.dimensions}
 
 
-def _minor_last(shape: ReductionShape) -> Mapping[int, Part]:
+def _minor_last(shape: ReductionShape) -> Mapping[int, DimensionSplit]:
     """Reduce all but the minor-most extent, whose elements are then columns."""
     last = shape.extents[-1].dimensions
     return {i: _whole(shape.shape[i], i not in last) for i in shape.dimensions}
 
 
-def _whole(size: int, is_reduced: bool) -> Part:
+def _whole(size: int, is_reduced: bool) -> DimensionSplit:
     """A dimension that the first reduction reduces or keeps as a whole."""
-    return Part(size, 1, size) if is_reduced else Part(size, size, 1)
+    return DimensionSplit(size, 1, size) if is_reduced else DimensionSplit(size, size, 1)
 
 
 def _instructions(values: Sequence[Value]) -> float:
@@ -204,7 +204,7 @@ def _instructions(values: Sequence[Value]) -> float:
 
 def _for_all_multiprocessors(
     shape: ReductionShape, commutes: bool, target: Device, weight: _Weight
-) -> Mapping[int, Part] | None:
+) -> Mapping[int, DimensionSplit] | None:
     """Split so that there are enough blocks, if there are too few; ``weight`` is how long an element takes."""
     if _done_alone(shape, target, weight) <= elements_of_a_launch(target):
         return None
@@ -237,7 +237,7 @@ def _done_alone(shape: ReductionShape, target: Device, weight: _Weight) -> float
     return shape.per_result * min(_columns(shape), LINE) * alone
 
 
-def cut(shape: ReductionShape, count: int, folded: int) -> Mapping[int, Part]:
+def cut(shape: ReductionShape, count: int, folded: int) -> Mapping[int, DimensionSplit]:
     """Choose about ``count`` parts along the first reduced dimensions, and fold the last one into the columns."""
     sizes = {i: shape.shape[i] for i in shape.dimensions}
     several = [i for i, size in sizes.items() if size > 1]
@@ -250,9 +250,9 @@ def cut(shape: ReductionShape, count: int, folded: int) -> Mapping[int, Part]:
     for i, size in sizes.items():
         length = size // inner[i]
         if left < 1.5 or length < 2:
-            parts[i] = Part(size, 1, length, inner[i])
+            parts[i] = DimensionSplit(size, 1, length, inner[i])
         elif length <= 2 * left and i != several[-1]:
-            parts[i], left = Part(size, size, 1), left / size
+            parts[i], left = DimensionSplit(size, size, 1), left / size
         else:
             is_minor = i == len(shape.shape) - 1
             later = math.prod(sizes[j] // inner[j] for j in sizes if j > i)
@@ -262,7 +262,7 @@ def cut(shape: ReductionShape, count: int, folded: int) -> Mapping[int, Part]:
     return parts
 
 
-def _factor(size: int, count: int, inner: int, alignment: int) -> Part:
+def _factor(size: int, count: int, inner: int, alignment: int) -> DimensionSplit:
     """Divide ``size`` elements in about ``count`` parts of a multiple of ``inner`` elements, if possible all of them.
 
     Otherwise few are to be left over beside those that parts keep, if possible. Parts begin at multiples of
@@ -274,7 +274,7 @@ def _factor(size: int, count: int, inner: int, alignment: int) -> Part:
     exact = next((n for n, rest in rests.items() if not rest), None)
     short = next((n for n, rest in rests.items() if _FEW * rest <= n * inner), None)
     best = exact or short or min(rests, key=lambda n: rests[n])
-    return Part(size, best, (size - rests[best]) // (best * inner), inner)
+    return DimensionSplit(size, best, (size - rests[best]) // (best * inner), inner)
 
 
 class _Views:
@@ -301,14 +301,16 @@ class _Views:
         return self._made[key]
 
 
-def _split(op: ir.Operation, parts: Mapping[int, Part], views: _Views) -> list[ir.Operation]:
+def _split(op: ir.Operation, parts: Mapping[int, DimensionSplit], views: _Views) -> list[ir.Operation]:
     """Rewrite a reduction to combine the results of reductions of the parts; return all of them, in program order."""
     operands = list(op.operands)[: len(op.results)]
     made, reduced = _reduce_parts(op, [_without_rest(value, parts, views) for value in operands], parts, views)
     for dimension, part in parts.items():
         if part.rest:
             rests = [views.slice(value, dimension, part.size - part.rest, part.size) for value in operands]
-            others, rests = _reduce_parts(op, rests, {**parts, dimension: Part(part.rest, part.rest, 1)}, views)
+            others, rests = _reduce_parts(
+                op, rests, {**parts, dimension: DimensionSplit(part.rest, part.rest, 1)}, views
+            )
             made += others
             reduced = [hlo.concatenate(pair, dimension) for pair in zip(reduced, rests, strict=True)]
     for number, value in enumerate(reduced):
@@ -320,7 +322,7 @@ def _split(op: ir.Operation, parts: Mapping[int, Part], views: _Views) -> list[i
 
 
 def _reduce_parts(
-    op: ir.Operation, operands: Sequence[Value], parts: Mapping[int, Part], views: _Views
+    op: ir.Operation, operands: Sequence[Value], parts: Mapping[int, DimensionSplit], views: _Views
 ) -> tuple[list[ir.Operation], list[Value]]:
     """Reduce the middle of the parts, which leave no rest; return the reductions, and what there is of each operand.
 
@@ -353,7 +355,7 @@ def _reduce_parts(
     return [first], [reshape(result, kept) for result in first.results]
 
 
-def _without_rest(value: Value, parts: Mapping[int, Part], views: _Views) -> Value:
+def _without_rest(value: Value, parts: Mapping[int, DimensionSplit], views: _Views) -> Value:
     for dimension, part in parts.items():
         if part.rest:
             value = views.slice(value, dimension, 0, part.size - part.rest)

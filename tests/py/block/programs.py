@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xgpu.tools.fuzzing.blocks.text import BlockText, Number, Tile
+from xgpu.tools.fuzzing.blocks.text import BlockText, DrawnTile, Number
 
 _LOWEST = "0xFF800000"
 
@@ -51,7 +51,7 @@ class Linear:
 
 def _turned(
     kernel: BlockText, array: int, at: Sequence[Number], shape: tuple[int, int], turned: bool, given: str
-) -> Tile:
+) -> DrawnTile:
     step = -1 if turned else 1
     return kernel.tile(array, at[::step], shape[::step], given=given)
 

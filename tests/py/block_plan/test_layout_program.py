@@ -7,12 +7,20 @@ import pytest
 
 from xgpu.block_plan.cp_sat import cp_sat
 from xgpu.block_plan.memory import layout_program
-from xgpu.block_plan.memory.layout_program import Option, Program, Rule, best, by_branch_and_bound, by_cp_sat, parts
+from xgpu.block_plan.memory.layout_program import (
+    LayoutProgram,
+    Option,
+    Rule,
+    best,
+    by_branch_and_bound,
+    by_cp_sat,
+    parts,
+)
 
 needs_cp_sat = pytest.mark.skipif(cp_sat() is None, reason="OR-tools is not installed (pip install xgpu[plan])")
 
 
-def drawn(rng: random.Random, count: int, rules: int) -> Program:
+def drawn(rng: random.Random, count: int, rules: int) -> LayoutProgram:
     """Draw tiles of two or three dimensions, of which a few are given, and rules about one to three of them."""
     options, ranks = {}, {}
     for tile in range(count):
@@ -29,10 +37,10 @@ def drawn(rng: random.Random, count: int, rules: int) -> Program:
         tiles = rng.sample(range(count), min(count, rng.randrange(1, 4)))
         ways = tuple(tuple((tile, rng.randrange(ranks[tile])) for tile in tiles) for _ in range(rng.randrange(1, 4)))
         found.append(Rule(ways, rng.choice((4000, 10000))))
-    return Program(options, found)
+    return LayoutProgram(options, found)
 
 
-def least_of_all(program: Program) -> int:
+def least_of_all(program: LayoutProgram) -> int:
     tiles = list(program.options)
     return min(
         program.cost(dict(zip(tiles, choice, strict=True)))
@@ -80,7 +88,7 @@ def test_without_cp_sat_branch_and_bound_goes_on(monkeypatch: pytest.MonkeyPatch
 def test_parts_are_what_no_rule_connects() -> None:
     options = {tile: [Option(0, None, tile), Option(1, None, 0)] for tile in range(5)}
     rules = [Rule((((0, 0), (2, 0)),), 10), Rule((((2, 1),), ((4, 1),)), 10), Rule((((3, 1),),), 10)]
-    found = [(sorted(part.options), len(part.rules)) for part in parts(Program(options, rules))]
+    found = [(sorted(part.options), len(part.rules)) for part in parts(LayoutProgram(options, rules))]
     assert found == [([0, 2, 4], 2), ([1], 0), ([3], 1)]
 
 
@@ -88,5 +96,5 @@ def test_a_rule_is_kept_where_that_is_worth_it() -> None:
     rule = Rule((((0, 0), (1, 0)),), 100)
     cheap = {tile: [Option(1, None, 0), Option(1, 0, 40)] for tile in range(2)}
     dear = {tile: [Option(1, None, 0), Option(1, 0, 60)] for tile in range(2)}
-    assert [each.swizzled for each in best(Program(cheap, [rule])).values()] == [0, 0]
-    assert [each.swizzled for each in best(Program(dear, [rule])).values()] == [None, None]
+    assert [each.swizzled for each in best(LayoutProgram(cheap, [rule])).values()] == [0, 0]
+    assert [each.swizzled for each in best(LayoutProgram(dear, [rule])).values()] == [None, None]

@@ -9,7 +9,7 @@ import xgpu
 from xgpu.runtime.host_executor import HostKernel
 from xgpu.target.host import linker
 from xgpu.target.llvm.module import optimize, parse_llvm_ir
-from xgpu.tools.compile_time import Program, lines, programs
+from xgpu.tools.compile_time import TimedProgram, lines, programs
 
 # Lines of `lowered`, `llvm` and PTX, somewhat more than there were when this was written.
 MOST = {
@@ -39,7 +39,7 @@ MOST = {
 
 
 @pytest.mark.parametrize("program", list(programs()), ids=lambda program: program.name)
-def test_lines_of_code(program: Program) -> None:
+def test_lines_of_code(program: TimedProgram) -> None:
     found = lines(program.compile())
     assert all(count <= most for count, most in zip(found, MOST[program.name], strict=True)), found
 

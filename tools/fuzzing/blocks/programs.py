@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from xgpu.dtypes import dtype_named
-from xgpu.tools.fuzzing.blocks.text import BlockText, Number, Tile
+from xgpu.tools.fuzzing.blocks.text import BlockText, DrawnTile, Number
 
 _SIZES = (1, 2, 3, 5, 8, 8, 11, 16, 16, 16, 17, 24, 32, 32, 40)
 _TYPES = ("bf16", "bf16", "bf16", "f16", "f32", "f32", "i32", "i8", "f64")
@@ -25,7 +25,7 @@ _INPUT_BOUND = 2
 
 
 @dataclass(frozen=True)
-class Program:
+class DrawnProgram:
     """A kernel's text, and its arguments."""
 
     text: str
@@ -37,10 +37,10 @@ class _Scope:
     """Tiles that operations may use, those with the bounds of their numbers, at some numbers of block and step."""
 
     at: list[Number]
-    tiles: list[Tile] = field(default_factory=list)
+    tiles: list[DrawnTile] = field(default_factory=list)
 
 
-def generate(seed: int) -> Program:
+def generate(seed: int) -> DrawnProgram:
     """Return the program of a seed."""
     return _Generator(seed).program()
 
@@ -54,7 +54,7 @@ class _Generator:
         self._text = BlockText([], [], grid, self.random.choice((32, 64, 64, 128, 160, 256)))
         self._scope = _Scope(list(self._text.at))
 
-    def program(self) -> Program:
+    def program(self) -> DrawnProgram:
         """Write the program."""
         for _ in range(self.random.randint(1, 2)):
             self._read(self._shape())
@@ -67,9 +67,9 @@ class _Generator:
             self._write(tile)
         values = np.random.default_rng(self.random.randrange(1 << 30))
         arguments = [_numbers(values, shape, element) for shape, element in self._arrays]
-        return Program(self._text.text(), arguments)
+        return DrawnProgram(self._text.text(), arguments)
 
-    def _results(self) -> list[Tile]:
+    def _results(self) -> list[DrawnTile]:
         last = self._scope.tiles[-1]
         others = [each for each in self._scope.tiles[:-1] if self.random.random() < 0.15]
         return [*others[-2:], last]
@@ -83,19 +83,19 @@ class _Generator:
     def _element(self) -> str:
         return self.random.choice(_TYPES)
 
-    def _note(self, tile: Tile, bound: int) -> Tile:
+    def _note(self, tile: DrawnTile, bound: int) -> DrawnTile:
         self._bounds[tile.name] = bound
         self._scope.tiles.append(tile)
         return tile
 
-    def _bound(self, tile: Tile) -> int:
+    def _bound(self, tile: DrawnTile) -> int:
         return self._bounds[tile.name]
 
-    def _pick(self, accepts: Callable[[Tile], bool] = lambda _: True) -> Tile | None:
+    def _pick(self, accepts: Callable[[DrawnTile], bool] = lambda _: True) -> DrawnTile | None:
         found = [each for each in self._scope.tiles if accepts(each)]
         return self.random.choice(found[-6:]) if found else None
 
-    def _read(self, shape: tuple[int, ...], element: str | None = None) -> Tile:
+    def _read(self, shape: tuple[int, ...], element: str | None = None) -> DrawnTile:
         """Read a tile of a new array, along some of whose dimensions blocks and steps have one after the other."""
         element = element or self._element()
         numbers = [each for each in self._scope.at if self.random.random() < 0.7]
@@ -116,7 +116,7 @@ class _Generator:
         tile = self._text.tile(len(self._arrays) - 1, at, [1] * len(leading) + list(shape), list(dropped))
         return self._note(tile, _INPUT_BOUND)
 
-    def _write(self, tile: Tile) -> None:
+    def _write(self, tile: DrawnTile) -> None:
         """Write a tile into a new output, in which each block has its place."""
         numbers = list(self._text.at)
         self.random.shuffle(numbers)
@@ -173,7 +173,7 @@ class _Generator:
 
     def _plan(
         self, kind: str, shape: tuple[int, ...], element: str
-    ) -> tuple[tuple[int, ...], str, bool, Callable[[], Tile]]:
+    ) -> tuple[tuple[int, ...], str, bool, Callable[[], DrawnTile]]:
         """Return the shape and the type of what steps carry, whether it is the largest, and what makes a step's."""
         if kind == "product":
             rows, columns = (self.random.choice(_SIZES) for _ in range(2))
@@ -186,13 +186,13 @@ class _Generator:
             return kept, element, largest, lambda: self._reduced(self._read(shape, element), [dimension], largest)
         return shape, element, self.random.random() < 0.5, lambda: self._varied(self._read(shape, element))
 
-    def _varied(self, tile: Tile) -> Tile:
+    def _varied(self, tile: DrawnTile) -> DrawnTile:
         """Return a tile of the same type, of more operations."""
         made = self._elementwise(tile) if self.random.random() < 0.6 else None
         fits = made is not None and (made.shape, made.element) == (tile.shape, tile.element)
         return self._clamped(made) if fits and made is not None else tile
 
-    def _product_of(self, rows: int, columns: int, element: str) -> Tile:
+    def _product_of(self, rows: int, columns: int, element: str) -> DrawnTile:
         terms = self.random.choice(_SIZES)
         sides = [(rows, terms), (terms, columns)]
         turned = [self.random.random() < 0.3 for _ in sides]
@@ -204,12 +204,12 @@ class _Generator:
         made = self._text.dot(tiles[0], tiles[1], contracted, element=_total(element))
         return self._note(made, terms * _BOUND * _BOUND)
 
-    def _splat(self, like: Tile, value: int) -> Tile:
+    def _splat(self, like: DrawnTile, value: int) -> DrawnTile:
         made = self._text.constant(_text_of(value, like.element), like.shape, like.element)
         self._bounds[made.name] = abs(value)
         return made
 
-    def _clamped(self, tile: Tile, bound: int = _BOUND) -> Tile:
+    def _clamped(self, tile: DrawnTile, bound: int = _BOUND) -> DrawnTile:
         """Return a tile's numbers, no larger than a bound."""
         if self._bounds.get(tile.name, bound + 1) <= bound:
             return tile
@@ -218,7 +218,7 @@ class _Generator:
         self._bounds[made.name] = bound
         return made
 
-    def _elementwise(self, tile: Tile) -> Tile | None:
+    def _elementwise(self, tile: DrawnTile) -> DrawnTile | None:
         """Add an operation on single elements."""
         name = self.random.choice(("add", "subtract", "multiply", "maximum", "minimum", "negate", "abs", "select"))
         if name in ("negate", "abs"):
@@ -235,7 +235,7 @@ class _Generator:
         bound = _BOUND * _BOUND if name == "multiply" else 2 * _BOUND
         return self._note(self._text.map(name, tile, other), bound)
 
-    def _other(self, tile: Tile) -> Tile:
+    def _other(self, tile: DrawnTile) -> DrawnTile:
         """Return a second operand: a constant, numbers of elements, or a broadcast of a smaller tile."""
         kind = self.random.choice(("constant", "iota", "broadcast", "read"))
         if kind == "constant":
@@ -255,7 +255,7 @@ class _Generator:
             return made
         return self._read(tile.shape, tile.element) if tile.shape else self._splat(tile, 2)
 
-    def _product(self, tile: Tile) -> Tile | None:
+    def _product(self, tile: DrawnTile) -> DrawnTile | None:
         """Add a product with another tile, of which one may be transposed, or of batches."""
         if len(tile.shape) not in (1, 2, 3) or tile.element not in (*_EXACT,):
             return None
@@ -282,20 +282,20 @@ class _Generator:
         )
         return self._clamped_later(made, terms * _BOUND * _BOUND)
 
-    def _clamped_later(self, tile: Tile, bound: int) -> Tile:
+    def _clamped_later(self, tile: DrawnTile, bound: int) -> DrawnTile:
         """Note a tile, or its numbers without the large ones if sums of these would not be exact."""
         self._bounds[tile.name] = bound
         made = tile if bound * 4 < _EXACT.get(tile.element, 0) else self._clamped(tile)
         return self._note(made, self._bound(made))
 
-    def _reduction(self, tile: Tile) -> Tile | None:
+    def _reduction(self, tile: DrawnTile) -> DrawnTile | None:
         if not tile.shape:
             return None
         count = self.random.choice((1, 1, 1, 2))
         dimensions = sorted(self.random.sample(range(len(tile.shape)), min(count, len(tile.shape))))
         return self._note(self._reduced(tile, dimensions, self.random.random() < 0.5), self._bounds["reduced"])
 
-    def _reduced(self, tile: Tile, dimensions: list[int], largest: bool) -> Tile:
+    def _reduced(self, tile: DrawnTile, dimensions: list[int], largest: bool) -> DrawnTile:
         terms = math.prod(tile.shape[d] for d in dimensions)
         bound = _BOUND if largest or terms * _BOUND < _EXACT[tile.element] else max(1, _EXACT[tile.element] // terms)
         tile = self._clamped(tile, min(_BOUND, bound))
@@ -305,7 +305,7 @@ class _Generator:
         self._bounds["reduced"] = self._bounds[made.name] = _BOUND if largest else terms * _BOUND + 1
         return self._clamped(made)
 
-    def _move(self, tile: Tile) -> Tile | None:
+    def _move(self, tile: DrawnTile) -> DrawnTile | None:
         """Add an operation that moves elements."""
         bound, rank = self._bound(tile), len(tile.shape)
         kind = self.random.choice(("transpose", "reshape", "slice", "pad", "concatenate", "reverse", "broadcast"))
@@ -342,7 +342,7 @@ class _Generator:
         size = self.random.choice((2, 3))
         return self._note(self._text.broadcast(tile, (*tile.shape, size), list(range(rank))), bound)
 
-    def _sliced(self, tile: Tile) -> Tile:
+    def _sliced(self, tile: DrawnTile) -> DrawnTile:
         starts = [self.random.randrange(size) for size in tile.shape]
         steps = [self.random.choice((1, 1, 2)) for _ in tile.shape]
         ends = [self.random.randint(start + 1, size) for start, size in zip(starts, tile.shape, strict=True)]
@@ -353,7 +353,7 @@ class _Generator:
         self._bounds[made.name] = self._bound(tile)
         return made
 
-    def _conversion(self, tile: Tile) -> Tile | None:
+    def _conversion(self, tile: DrawnTile) -> DrawnTile | None:
         element = self.random.choice(_TYPES)
         if element == tile.element:
             return None
@@ -361,7 +361,7 @@ class _Generator:
         return self._note(self._text.convert(clamped, element), _BOUND)
 
 
-_STEPS: tuple[Callable[[_Generator, Tile], Tile | None], ...] = (
+_STEPS: tuple[Callable[[_Generator, DrawnTile], DrawnTile | None], ...] = (
     _Generator._elementwise,
     _Generator._elementwise,
     _Generator._elementwise,

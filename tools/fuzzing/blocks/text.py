@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Tile:
+class DrawnTile:
     """A tile, or a scalar: its name, its shape, and the type of its elements."""
 
     name: str
@@ -32,9 +32,9 @@ class Steps:
     """Steps that are being written: their number, and what they carry."""
 
     number: Number
-    carried: list[Tile]
-    yielded: list[Tile] = field(default_factory=list)
-    results: list[Tile] = field(default_factory=list)
+    carried: list[DrawnTile]
+    yielded: list[DrawnTile] = field(default_factory=list)
+    results: list[DrawnTile] = field(default_factory=list)
 
 
 def tensor(shape: Sequence[int], element: str) -> str:
@@ -52,8 +52,8 @@ class BlockText:
         grid: Sequence[int],
         threads: int = 128,
     ):
-        self.inputs: list[Tile] = []
-        self.outputs: list[Tile] = []
+        self.inputs: list[DrawnTile] = []
+        self.outputs: list[DrawnTile] = []
         for shape, element in inputs:
             self.add_input(shape, element)
         self.grid, self.threads = tuple(grid), threads
@@ -66,13 +66,13 @@ class BlockText:
 
     def add_input(self, shape: Sequence[int], element: str) -> int:
         """Add an input, and return its number."""
-        self.inputs.append(Tile(f"%i{len(self.inputs)}", tuple(shape), element))
+        self.inputs.append(DrawnTile(f"%i{len(self.inputs)}", tuple(shape), element))
         return len(self.inputs) - 1
 
     def add_output(self, shape: Sequence[int], element: str) -> int:
         """Add an output, and return its number."""
         number = len(self.outputs)
-        self.outputs.append(Tile(f"%a{number}", tuple(shape), element))
+        self.outputs.append(DrawnTile(f"%a{number}", tuple(shape), element))
         self._written.append(f"%o{number}")
         return number
 
@@ -83,7 +83,7 @@ class BlockText:
         shape: Sequence[int],
         dropped: Sequence[int] = (),
         given: str = "",
-    ) -> Tile:
+    ) -> DrawnTile:
         """Read a tile of an input: along each dimension the one of a number, the first one where there is none.
 
         Dimensions that are ``dropped``, of one element, are none of the tile.
@@ -96,7 +96,7 @@ class BlockText:
         operands = ", ".join([source.name, *(each.name for each in numbers)])
         return self._line(f'"xgpu.tile"({operands}) {{map = {map_}{given}}} : ({types}) ->', kept, source.element)
 
-    def insert(self, tile: Tile, output: int, at: Sequence[Number | None], dropped: Sequence[int] = ()) -> None:
+    def insert(self, tile: DrawnTile, output: int, at: Sequence[Number | None], dropped: Sequence[int] = ()) -> None:
         """Write a tile into an output, as `tile` reads one."""
         target = self.outputs[output]
         numbers = [each for each in at if each is not None]
@@ -111,43 +111,45 @@ class BlockText:
         )
         self._written[output] = made.name
 
-    def constant(self, value: str, shape: Sequence[int], element: str) -> Tile:
+    def constant(self, value: str, shape: Sequence[int], element: str) -> DrawnTile:
         """Write a constant of equal elements."""
         return self._line(f"stablehlo.constant dense<{value}> :", shape, element)
 
-    def op(self, name: str, operands: Sequence[Tile], shape: Sequence[int], element: str, attributes: str = "") -> Tile:
+    def op(
+        self, name: str, operands: Sequence[DrawnTile], shape: Sequence[int], element: str, attributes: str = ""
+    ) -> DrawnTile:
         """Write an operation of StableHLO in its generic form."""
         types = ", ".join(each.type for each in operands)
         names = ", ".join(each.name for each in operands)
         described = f" {{{attributes}}}" if attributes else ""
         return self._line(f'"stablehlo.{name}"({names}){described} : ({types}) ->', shape, element)
 
-    def map(self, name: str, *operands: Tile, attributes: str = "") -> Tile:
+    def map(self, name: str, *operands: DrawnTile, attributes: str = "") -> DrawnTile:
         """Write an operation on single elements, whose result is of the first operand's type."""
         return self.op(name, operands, operands[0].shape, operands[0].element, attributes)
 
-    def convert(self, tile: Tile, element: str) -> Tile:
+    def convert(self, tile: DrawnTile, element: str) -> DrawnTile:
         """Convert elements to another type."""
         return self.op("convert", [tile], tile.shape, element)
 
-    def broadcast(self, tile: Tile, shape: Sequence[int], dimensions: Sequence[int]) -> Tile:
+    def broadcast(self, tile: DrawnTile, shape: Sequence[int], dimensions: Sequence[int]) -> DrawnTile:
         """Write a broadcast to some dimensions of a shape."""
         return self.op("broadcast_in_dim", [tile], shape, tile.element, f"broadcast_dimensions = {_array(dimensions)}")
 
-    def transpose(self, tile: Tile, permutation: Sequence[int]) -> Tile:
+    def transpose(self, tile: DrawnTile, permutation: Sequence[int]) -> DrawnTile:
         """Write a transposition."""
         shape = [tile.shape[each] for each in permutation]
         return self.op("transpose", [tile], shape, tile.element, f"permutation = {_array(permutation)}")
 
     def dot(
         self,
-        left: Tile,
-        right: Tile,
+        left: DrawnTile,
+        right: DrawnTile,
         contracted: tuple[Sequence[int], Sequence[int]] = ((1,), (0,)),
         batch: tuple[Sequence[int], Sequence[int]] = ((), ()),
         element: str = "f32",
         precision: str = "DEFAULT",
-    ) -> Tile:
+    ) -> DrawnTile:
         """Write a product."""
         free = [
             [size for d, size in enumerate(tile.shape) if d not in (*contracted[n], *batch[n])]
@@ -161,7 +163,7 @@ class BlockText:
         described = f"dot_dimension_numbers = #stablehlo.dot<{numbers}>, precision_config = [{asked}]"
         return self.op("dot_general", [left, right], shape, element, described)
 
-    def reduce(self, name: str, tile: Tile, init: Tile, dimensions: Sequence[int]) -> Tile:
+    def reduce(self, name: str, tile: DrawnTile, init: DrawnTile, dimensions: Sequence[int]) -> DrawnTile:
         """Write a reduction by one operation."""
         shape = [size for d, size in enumerate(tile.shape) if d not in dimensions]
         types = f"({tile.type}, {init.type}) ->"
@@ -169,12 +171,12 @@ class BlockText:
         return self._line(f"{text} {list(dimensions)} : {types}", shape, tile.element)
 
     @contextmanager
-    def steps(self, count: int, inits: Sequence[Tile], given: str = "") -> Iterator[Steps]:
+    def steps(self, count: int, inits: Sequence[DrawnTile], given: str = "") -> Iterator[Steps]:
         """Write steps; the body assigns to ``yielded``, and ``results`` are known afterwards."""
         number = self._fresh()
         names = [self._fresh() for _ in inits]
         made = Steps(
-            Number(number, count), [Tile(name, i.shape, i.element) for name, i in zip(names, inits, strict=True)]
+            Number(number, count), [DrawnTile(name, i.shape, i.element) for name, i in zip(names, inits, strict=True)]
         )
         result = self._fresh()
         arguments = ", ".join([f"{number}: index", *(f"{each.name}: {each.type}" for each in made.carried)])
@@ -187,7 +189,7 @@ class BlockText:
         closing = f"({types})" if len(inits) > 1 else types
         self._lines.append(f"}}) {{count = {count} : i64{given}}} : ({types}) -> {closing}")
         results = [f"{result}#{n}" for n in range(len(inits))] if len(inits) > 1 else [result]
-        made.results = [Tile(name, i.shape, i.element) for name, i in zip(results, inits, strict=True)]
+        made.results = [DrawnTile(name, i.shape, i.element) for name, i in zip(results, inits, strict=True)]
 
     def text(self) -> str:
         """Return the module."""
@@ -231,8 +233,8 @@ class BlockText:
         self._count += 1
         return f"%v{self._count}"
 
-    def _line(self, text: str, shape: Sequence[int], element: str) -> Tile:
-        made = Tile(self._fresh(), tuple(shape), element)
+    def _line(self, text: str, shape: Sequence[int], element: str) -> DrawnTile:
+        made = DrawnTile(self._fresh(), tuple(shape), element)
         self._lines.append(f"{made.name} = {text} {made.type}")
         return made
 

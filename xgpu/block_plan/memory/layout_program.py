@@ -56,7 +56,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Program:
+class LayoutProgram:
     """The options of each tile, and the rules."""
 
     options: Mapping[int, Sequence[Option]]
@@ -67,7 +67,7 @@ class Program:
         return sum(each.cost for each in chosen.values()) + sum(rule.cost(chosen) for rule in self.rules)
 
 
-def best(program: Program) -> dict[int, Option]:
+def best(program: LayoutProgram) -> dict[int, Option]:
     """Return choices that cost the least, of equal ones those that come first."""
     chosen: dict[int, Option] = {}
     for part in parts(program):
@@ -78,7 +78,7 @@ def best(program: Program) -> dict[int, Option]:
     return chosen
 
 
-def parts(program: Program) -> Iterator[Program]:
+def parts(program: LayoutProgram) -> Iterator[LayoutProgram]:
     """Yield the parts of a program that no rule connects."""
     group = {tile: tile for tile in program.options}
 
@@ -94,10 +94,10 @@ def parts(program: Program) -> Iterator[Program]:
             group[other] = one
     for name in sorted({of(tile) for tile in program.options}):
         options = {tile: each for tile, each in program.options.items() if of(tile) == name}
-        yield Program(options, [rule for rule in program.rules if of(min(rule.tiles)) == name])
+        yield LayoutProgram(options, [rule for rule in program.rules if of(min(rule.tiles)) == name])
 
 
-def by_branch_and_bound(program: Program, most: int | None = None) -> dict[int, Option] | None:
+def by_branch_and_bound(program: LayoutProgram, most: int | None = None) -> dict[int, Option] | None:
     """Return the best choices, tile by tile, those of most rules first; None after so many nodes.
 
     What is not chosen yet costs at least its cheapest option, and rules what they cost if that is the best for them.
@@ -132,7 +132,7 @@ def by_branch_and_bound(program: Program, most: int | None = None) -> dict[int, 
     return found if follow(0, 0, 0) else None
 
 
-def by_cp_sat(program: Program) -> dict[int, Option]:
+def by_cp_sat(program: LayoutProgram) -> dict[int, Option]:
     """Return the best choices as CP-SAT finds them; those of branch and bound if it gives up."""
     model: Any = cp_sat().CpModel()
     chosen = {

@@ -9,7 +9,7 @@ go along one dimension, not a reduced one, which is innermost or swizzled in all
 from collections.abc import Iterator, Mapping, Sequence
 
 from xgpu.block_plan.graph import Node, Tile
-from xgpu.block_plan.memory.layout_program import Option, Program, Rule, Way, best
+from xgpu.block_plan.memory.layout_program import LayoutProgram, Option, Rule, Way, best
 from xgpu.block_plan.memory.strides import strides_of, tile_bytes
 from xgpu.block_plan.order.events import Plan
 
@@ -37,13 +37,13 @@ def innermost(plan: Plan, copies: Mapping[int, Sequence[int]], given: Mapping[in
     return {memory: option.innermost for memory, option in best(program_of(plan, copies, given)).items()}
 
 
-def program_of(plan: Plan, copies: Mapping[int, Sequence[int]], given: Mapping[int, int]) -> Program:
+def program_of(plan: Plan, copies: Mapping[int, Sequence[int]], given: Mapping[int, int]) -> LayoutProgram:
     """Return the program of a block's tiles in shared memory; tiles of no dimension are none of it."""
     tiles = plan.graph.tiles
     memories = sorted({memory for memory in plan.memory.values() if tiles[memory].shape})
     options = {memory: list(_options(tiles[memory], copies.get(memory, ()), given.get(memory))) for memory in memories}
     rules = [rule for number in range(len(plan.graph.nodes)) for rule in _rules(plan, number)]
-    return Program(options, rules)
+    return LayoutProgram(options, rules)
 
 
 def _options(tile: Tile, copies: Sequence[int], given: int | None) -> Iterator[Option]:

@@ -49,7 +49,7 @@ Box = tuple[Interval, ...]
 
 
 @dataclass(frozen=True)
-class Part:
+class SliceGroup:
     """Results of one shape, by their numbers, and the slices of that shape that they are computed from."""
 
     shape: Shape
@@ -121,7 +121,7 @@ class InputSlicesEmitter:
         """Return (thread, block)[element of the run] -> indices of an output."""
         return self._indices(next(part for part in self.parts if output in part.numbers))
 
-    def _indices(self, part: Part) -> IndexingMap:
+    def _indices(self, part: SliceGroup) -> IndexingMap:
         launch = self.launch_dimensions()
         if self.box is None:
             return runs_over(part.shape, launch, self.schedule.vector).simplify()
@@ -151,7 +151,7 @@ class InputSlicesEmitter:
                     epilogues.emit_stores(kernel, indices, scalars)
 
 
-def _parts(fusion: Fusion) -> list[Part]:
+def _parts(fusion: Fusion) -> list[SliceGroup]:
     by_shape: dict[Shape, list[int]] = {}
     for number, value in enumerate(fusion.results):
         by_shape.setdefault(shape_of(value), []).append(number)
@@ -159,7 +159,7 @@ def _parts(fusion: Fusion) -> list[Part]:
     for shape, numbers in by_shape.items():
         roots = [fusion.results[number] for number in numbers]
         slices = [op for op in at_root_indices(roots, lambda _: False) if op.name == SLICE]
-        found.append(Part(shape, tuple(numbers), tuple(slices)))
+        found.append(SliceGroup(shape, tuple(numbers), tuple(slices)))
     return found
 
 
@@ -172,7 +172,7 @@ def _shape(box: Box) -> Shape:
     return tuple(interval.size for interval in box)
 
 
-def _common_box(parts: Sequence[Part]) -> Box | None:
+def _common_box(parts: Sequence[SliceGroup]) -> Box | None:
     """Return the box around all slices; None if some skip elements or a part is computed from several."""
     if any(len(part.slices) > 1 or set(integers(part.slices[0], "strides")) - {1} for part in parts):
         return None
@@ -182,7 +182,7 @@ def _common_box(parts: Sequence[Part]) -> Box | None:
     return around
 
 
-def _shares_elements(parts: Sequence[Part], around: Box) -> bool:
+def _shares_elements(parts: Sequence[SliceGroup], around: Box) -> bool:
     """Whether some slices have elements in common, and all fill the box ``around`` them well."""
     boxes = [_box(op) for part in parts for op in part.slices]
     used = sum(math.prod(_shape(box)) for box in boxes)

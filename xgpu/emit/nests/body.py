@@ -26,7 +26,7 @@ from xgpu.indexing.affine import dim, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.maps.boxes import boxed, steps_of
-from xgpu.nests.structure import SEQ, Access, access_of, accesses_in, band_at, is_short, operations_of
+from xgpu.nests.structure import SEQ, BufferAccess, access_of, accesses_in, band_at, is_short, operations_of
 from xgpu.records import dataclass
 from xgpu.structure import dtype_of, owning_op, walk
 
@@ -258,7 +258,7 @@ class BodyWriter:
     def _barrier(self, barrier: BarrierOp) -> None:
         sync_threads(self._memories.synchronized)
 
-    def _register(self, access: Access) -> Variable:
+    def _register(self, access: BufferAccess) -> Variable:
         """Return the value of a thread that an access is to."""
         map_, _ = self._known(access.map, access.variables)
         position = linearize(list(map_.results), access.shape)
@@ -266,13 +266,13 @@ class BodyWriter:
             raise CompilerError("expected an index of a register that is known", source_of(access.op))
         return self._now.registers[access.buffer][position.constant]
 
-    def _place(self, access: Access) -> Values:
+    def _place(self, access: BufferAccess) -> Values:
         return apply_map(*self._known(access.map, access.variables))
 
     def _read(self, read: ReadOp) -> None:
         self._now.elements[read.operation.results[0]] = self._element(access_of(read.operation))
 
-    def _element(self, access: Access) -> ir.Value:
+    def _element(self, access: BufferAccess) -> ir.Value:
         if access.buffer in self._now.registers:
             return self._register(access).value
         if access.buffer in self._memories.tensors:
@@ -298,7 +298,7 @@ class BodyWriter:
             return None
         return compare_integers("eq", self._thread, constant(self._thread.type, 0))
 
-    def _change(self, access: Access, value: Callable[[], ir.Value]) -> None:
+    def _change(self, access: BufferAccess, value: Callable[[], ir.Value]) -> None:
         """Give an element a value: one of a thread's own at once, another one by the first thread, or each."""
         if access.buffer in self._now.registers:
             self._register(access).value = value()

@@ -33,7 +33,7 @@ _BANDS = 2
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenMap:
     """The map that was chosen, its score, and of how many it is the best; ``complete`` if these were all.
 
     A thread goes through ``box`` together, so many iterations of each loop.
@@ -46,7 +46,7 @@ class Choice:
     box: tuple[int, ...]
 
 
-def choose(space: Space, touches: Sequence[Touch], runs: Sequence[int] = (1,), bands: int = 1) -> Choice:
+def choose(space: Space, touches: Sequence[Touch], runs: Sequence[int] = (1,), bands: int = 1) -> ChosenMap:
     """Return the best map of a band, with runs of one of these lengths. Equal inputs give the same.
 
     Where a program has many ``bands``, the search for each is shorter.
@@ -62,10 +62,10 @@ def choose(space: Space, touches: Sequence[Touch], runs: Sequence[int] = (1,), b
             best = (map_, score)
     assert best is not None, "lines are maps of any space"
     sides = (1,) * len(space.extents)
-    return Choice(_without_single_steps(best[0]), best[1], search.tried, search.complete, sides)
+    return ChosenMap(_without_single_steps(best[0]), best[1], search.tried, search.complete, sides)
 
 
-def choose_boxes(space: Space, touches: Sequence[Touch], boxes: Sequence[tuple[int, ...]], bands: int = 1) -> Choice:
+def choose_boxes(space: Space, touches: Sequence[Touch], boxes: Sequence[tuple[int, ...]], bands: int = 1) -> ChosenMap:
     """Return the best map of a band by boxes of one of these sizes. Equal inputs give the same.
 
     Its score is by passes (`xgpu.nests.maps.box_scores`).
@@ -83,7 +83,7 @@ def choose_boxes(space: Space, touches: Sequence[Touch], boxes: Sequence[tuple[i
     assert best is not None, "there is a box, and lines are maps of any space"
     map_, score, box = best
     whole = in_boxes(_without_single_steps(map_), box.sides, box.apart)
-    return Choice(whole, score, search.tried, search.complete, box.sides)
+    return ChosenMap(whole, score, search.tried, search.complete, box.sides)
 
 
 def _most(space: Space, bands: int) -> int:

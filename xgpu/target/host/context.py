@@ -80,7 +80,7 @@ MOST_SHARED = max(each.shared_bytes_optin for each in DEVICES.values())
 
 
 @dataclass(frozen=True)
-class Tile:
+class ContextTile:
     """A block's array in shared memory: its global's name, its offset in a context and its size, in bytes."""
 
     name: str
@@ -93,7 +93,7 @@ def is_tile(op: ir.Operation) -> bool:
     return op.name == "llvm.mlir.global" and "constant" not in op.attributes
 
 
-def place_tiles(module: ir.Module, kernel: ir.Operation) -> tuple[Tile, ...]:
+def place_tiles(module: ir.Module, kernel: ir.Operation) -> tuple[ContextTile, ...]:
     """Lay out the module's tiles in a context; the dynamic one, of no size, comes last and takes xgpu.shared_bytes.
 
     Raises CompilerError for a tile with an initial value or an alignment above ``ALIGNMENT``, and for more bytes than
@@ -112,7 +112,7 @@ def place_tiles(module: ir.Module, kernel: ir.Operation) -> tuple[Tile, ...]:
                 f"the tile '{name}' is aligned to {alignment} bytes, on the host at most to {ALIGNMENT}"
             )
         start, size = round_up(end, max(alignment, 16)), size_of(_tile_type(tile))
-        placed.append(Tile(name, start, size or dynamic))
+        placed.append(ContextTile(name, start, size or dynamic))
         end = start + size
     needed = max((tile.offset + tile.size - SHARED for tile in placed), default=0)
     if needed > MOST_SHARED:
@@ -120,7 +120,7 @@ def place_tiles(module: ir.Module, kernel: ir.Operation) -> tuple[Tile, ...]:
     return tuple(placed)
 
 
-def address_tiles(module: ir.Module, tiles: tuple[Tile, ...]) -> None:
+def address_tiles(module: ir.Module, tiles: tuple[ContextTile, ...]) -> None:
     """Replace the tiles' addresses by places in the context, every function's last parameter, and remove the tiles."""
     offsets = {tile.name: tile.offset for tile in tiles}
     for function in defined_functions(module):

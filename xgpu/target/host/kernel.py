@@ -10,13 +10,13 @@ from xgpu.records import dataclass
 from xgpu.structure import copy_module
 from xgpu.target.host.block.calls import SITE_KINDS, block_calls, check_accumulators, complete_calls, whole_warps_of
 from xgpu.target.host.block.state import state_bytes
-from xgpu.target.host.block_driver import Launch, cluster_driver, coroutine_driver, loop_driver
+from xgpu.target.host.block_driver import HostLaunch, cluster_driver, coroutine_driver, loop_driver
 from xgpu.target.host.context import (
     ALIGNMENT,
     FRAME_ALIGNMENT,
     SHARED,
     WARP,
-    Tile,
+    ContextTile,
     add_context,
     address_tiles,
     defined_functions,
@@ -26,7 +26,7 @@ from xgpu.target.host.context import (
 )
 from xgpu.target.host.coroutine import Site, find_sites, make_coroutine, sync_calls
 from xgpu.target.host.labels import SourceOperation, place_of
-from xgpu.target.host.sanitizer import Access, Checks, insert_checks
+from xgpu.target.host.sanitizer import CheckedAccess, Checks, insert_checks
 from xgpu.target_machine import HOST_BLOCK_PREFIX, HOST_CHECKED_PREFIX
 
 
@@ -41,7 +41,7 @@ class Ready:
     """
 
     module: ir.Module
-    launch: Launch
+    launch: HostLaunch
     driver: str
     frames: int = 0
     shared_end: int = 0
@@ -52,7 +52,7 @@ class Ready:
     """Whether threads have frames in the context."""
 
 
-def make_ready(module: ir.Module, launch: Launch, buffers: Sequence[tuple[int, bool]], sanitize: bool) -> Ready:
+def make_ready(module: ir.Module, launch: HostLaunch, buffers: Sequence[tuple[int, bool]], sanitize: bool) -> Ready:
     """Return the kernel ``launch.name`` of a module with its driver; the module is left as it is.
 
     ``buffers`` tells of each buffer its bytes and whether it is read-only. Raises CompilerError for a kernel that the
@@ -79,7 +79,7 @@ def _has_calls(function: ir.Operation) -> bool:
 
 
 def _with_driver(
-    module: ir.Module, kernel: ir.Operation, launch: Launch, tiles: Sequence[Tile], checks: Checks | None
+    module: ir.Module, kernel: ir.Operation, launch: HostLaunch, tiles: Sequence[ContextTile], checks: Checks | None
 ) -> Ready:
     end = max([SHARED, *(tile.offset + tile.size for tile in tiles)])
     constants = tuple(checks.constants()) if checks else ()
@@ -104,7 +104,9 @@ def _with_driver(
     return Ready(module, launch, driver, frames, end, waits, checks, is_coroutine=True)
 
 
-def _with_clusters(module: ir.Module, kernel: ir.Operation, launch: Launch, end: int, checks: Checks | None) -> Ready:
+def _with_clusters(
+    module: ir.Module, kernel: ir.Operation, launch: HostLaunch, end: int, checks: Checks | None
+) -> Ready:
     """Return a kernel whose threads wait at different places; they have a state behind the shared memory."""
     if any(size % blocks for size, blocks in zip(launch.grid, launch.cluster, strict=True)):
         raise CompilerError(f"kernel '{launch.name}' has a grid of {launch.grid} in clusters of {launch.cluster}")
@@ -119,7 +121,7 @@ def _with_clusters(module: ir.Module, kernel: ir.Operation, launch: Launch, end:
     launch = replace(launch, frames=frames)
     waits = complete_calls(module, HOST_CHECKED_PREFIX if checks else HOST_BLOCK_PREFIX)
     if checks:
-        sites = tuple(Access(place, SITE_KINDS.get(name, 0), 0, 1) for name, place in waits)
+        sites = tuple(CheckedAccess(place, SITE_KINDS.get(name, 0), 0, 1) for name, place in waits)
         checks = replace(checks, accesses=checks.accesses + sites, sites=len(sites))
     make_coroutine(kernel, find_sites(module, kernel), launch.block)
     driver = cluster_driver(launch, end, state, is_checked=checks is not None)

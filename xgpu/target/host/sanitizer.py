@@ -11,7 +11,7 @@ from xgpu.records import dataclass
 from xgpu.structure import walk
 from xgpu.target.host.access_checks import ATOMIC, AWAITS, CHECK, READS, WRITES
 from xgpu.target.host.block.calls import REGISTER_FUNCTIONS, callee_of
-from xgpu.target.host.context import SCRATCH_BYTES, Tile, context_of, defined_functions, is_tile, size_of
+from xgpu.target.host.context import SCRATCH_BYTES, ContextTile, context_of, defined_functions, is_tile, size_of
 from xgpu.target.host.labels import SourceOperation, place_of
 from xgpu.target_machine import HOST_CHECKED_PREFIX, create_call
 
@@ -23,7 +23,7 @@ WORD_BYTES = 4
 
 
 @dataclass(frozen=True)
-class Access:
+class CheckedAccess:
     """A checked operation: where it is, its kind (bits of `access_checks`), its bytes, those of an element."""
 
     place: SourceOperation
@@ -62,7 +62,7 @@ class Checks:
     Where threads wait at different places, ``sites`` are the accesses that stand for calls of the runtime: the last.
     """
 
-    accesses: tuple[Access, ...]
+    accesses: tuple[CheckedAccess, ...]
     memories: tuple[MemoryObject, ...]
     sites: int = 0
 
@@ -74,7 +74,7 @@ class Checks:
 def insert_checks(
     module: ir.Module,
     kernel: ir.Operation,
-    tiles: Sequence[Tile],
+    tiles: Sequence[ContextTile],
     buffers: Sequence[tuple[int, bool]],
     in_blocks: bool = False,
 ) -> Checks:
@@ -96,7 +96,7 @@ class _Inserter:
         self,
         module: ir.Module,
         kernel: ir.Operation,
-        tiles: Sequence[Tile],
+        tiles: Sequence[ContextTile],
         buffers: Sequence[tuple[int, bool]],
         in_blocks: bool,
     ):
@@ -124,7 +124,7 @@ class _Inserter:
         if in_blocks:
             # Copies and products access tiles by whole words.
             self._granules = {len(buffers) + n: WORD_BYTES for n in range(len(tiles))}
-        self._accesses: list[Access] = []
+        self._accesses: list[CheckedAccess] = []
 
     def function(self, function: ir.Operation) -> None:
         """Check the accesses of one function."""
@@ -170,7 +170,7 @@ class _Inserter:
         kind = {"llvm.load": READS, "llvm.store": WRITES}.get(op.name, READS | WRITES | ATOMIC)
         kind |= ATOMIC if _integer(op, "ordering") else 0
         kind |= AWAITS if AWAITS_ATTRIBUTE in op.attributes else 0
-        self._accesses.append(Access(place, kind, size, element))
+        self._accesses.append(CheckedAccess(place, kind, size, element))
         wide = [self._constant(value, self._i64) for value in (size, alignment)]
         narrow = [self._constant(value, self._i32) for value in (kind, len(self._accesses) - 1)]
         operands = [context, self._constant(number, self._i32), pointer, *wide, *narrow]

@@ -27,8 +27,8 @@ from xgpu.emit.kernel_builder import (
     Emits,
     KernelBuilder,
     Rotation,
+    SharedTile,
     Tensor,
-    Tile,
     Variable,
     assign,
     emit_alone,
@@ -335,10 +335,10 @@ class ColumnReductionEmitter:
         return [self.reductions, self.reductions.epilogues]
 
     @property
-    def tiles(self) -> list[Tile]:
+    def tiles(self) -> list[SharedTile]:
         """One of each accumulator that warps exchange."""
         is_exchanged = self.tiling.threads.warps > 1
-        return [Tile(self.tiling.tile_size, type_) for type_ in self.reductions.accumulator_types if is_exchanged]
+        return [SharedTile(self.tiling.tile_size, type_) for type_ in self.reductions.accumulator_types if is_exchanged]
 
     def write(self, kernel: KernelBuilder) -> None:
         """Write what its blocks do."""
