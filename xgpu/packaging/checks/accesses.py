@@ -6,7 +6,7 @@ only, of which only an interval is known.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from xgpu import ir
 from xgpu.dialects import attributes
@@ -24,8 +24,6 @@ _ANY_INDEX = Interval(-(1 << 62), 1 << 62)
 _AXES = ("x", "y", "z")
 _LESS, _LESS_UNSIGNED = 2, 6
 """Predicates of ``arith.cmpi``: ``slt`` and ``ult``."""
-_PASSING = frozenset(("xgpu.sync_threads",))
-"""Operations whose results are their operands, one by one."""
 _PLAIN = ("arith.", "math.", "complex.", "gpu.", "ub.")
 """Dialects of operations that access no memory."""
 _HARMLESS = frozenset(
@@ -39,11 +37,14 @@ _HARMLESS = frozenset(
 class Point:
     """An index or several, as functions of variables: those in scope, by their ranges, under constraints.
 
-    ``unknown`` are the variables of which only the range is known.
+    ``unknown`` are the variables of which only the range is known, ``threads`` and ``blocks`` those whose values are
+    different in the threads of a block, and in blocks.
     """
 
     map: IndexingMap
     unknown: frozenset[int]
+    threads: frozenset[int] = frozenset()
+    blocks: frozenset[int] = frozenset()
 
     @property
     def is_known(self) -> bool:
@@ -56,7 +57,8 @@ class Point:
 class Access:
     """A read or an update of an element of an array: a parameter of the kernel, or what it allocates or makes.
 
-    ``is_certain`` says whether every point of the domain makes it, and not only some, under a condition.
+    ``is_certain`` says whether every point of the domain makes it, and not only some, under a condition. Between two
+    accesses of one ``phase`` there may be no barrier.
     """
 
     op: ir.Operation
@@ -66,6 +68,7 @@ class Access:
     updates: bool
     is_plain: bool
     is_certain: bool
+    phase: int
 
 
 @dataclass(frozen=True)
@@ -79,18 +82,41 @@ class Claim:
 
 @dataclass
 class Found:
-    """A kernel's accesses and claims, and the names of operations that are not understood."""
+    """A kernel's accesses and claims, the names of operations that are not understood, and whether all threads of a
+    block are known to reach each barrier."""
 
     accesses: list[Access] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     strange: list[str] = field(default_factory=list)
+    barriers_are_met: bool = True
 
 
 def accesses_of(entry: ir.Operation, functions: Mapping[str, ir.Operation]) -> Found:
     """Return what a kernel of level ``emitted`` accesses; ``functions`` are those that it may call, by name."""
     walk = _Walk(functions)
     walk.enter(entry)
-    return walk.found
+    found = walk.found
+    return replace(found, accesses=[replace(each, phase=walk.phases.find(each.phase)) for each in found.accesses])
+
+
+class _Phases:
+    """Parts of a kernel between barriers, by numbers; parts that may run with no barrier between have one number."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self._same = [0]
+
+    def barrier(self) -> None:
+        self.now = len(self._same)
+        self._same.append(self.now)
+
+    def find(self, phase: int) -> int:
+        while self._same[phase] != phase:
+            phase = self._same[phase]
+        return phase
+
+    def join(self, one: int, other: int) -> None:
+        self._same[self.find(other)] = self.find(one)
 
 
 class _Walk:
@@ -106,14 +132,22 @@ class _Walk:
         self._identities: dict[tuple[str, str], AffineExpr] = {}
         self._intervals: dict[ir.Value, Interval | None] = {}
         self._conditions = 0
+        self.phases = _Phases()
+        self._threads: set[int] = set()
+        self._blocks: set[int] = set()
+        self._divergent = 0
 
     def enter(self, entry: ir.Operation) -> None:
         for kind, name in (("gpu.thread_id", attributes.BLOCK), ("gpu.block_id", attributes.GRID)):
             for axis, size in zip(_AXES, attributes.int_array_of(entry.attributes[name]), strict=True):
-                self._identities[kind, axis] = self._variable(Interval(0, size - 1)) if size > 1 else constant(0)
+                self._identities[kind, axis] = self._identity(kind, size) if size > 1 else constant(0)
         block = entry.regions[0].blocks[0]
         self._arrays |= {argument: argument for argument in block.arguments if _is_array(argument)}
         self._block(block)
+
+    def _identity(self, kind: str, size: int) -> AffineExpr:
+        (self._threads if kind == "gpu.thread_id" else self._blocks).add(len(self._ranges))
+        return self._variable(Interval(0, size - 1))
 
     def _variable(self, interval: Interval, is_known: bool = True) -> AffineExpr:
         number = len(self._ranges)
@@ -134,8 +168,6 @@ class _Walk:
             getattr(self, handler)(op)
         elif traits.tensor is not None and traits.at_element:
             self._access(op, traits.tensor, traits.updates is not None)
-        elif op.name in _PASSING:
-            self._bind(op.results, op.operands)
         elif op.name in _HARMLESS or op.name.startswith(_PLAIN):
             self._arrays |= {result: result for result in op.results if _is_array(result)}
         else:
@@ -148,6 +180,16 @@ class _Walk:
                 self._arrays[value] = self._arrays[other]
             elif isinstance(value.type, ir.IndexType):
                 self._indices[value] = self._index(other)
+
+    def _sync(self, op: ir.Operation) -> None:
+        self._bind(op.results, op.operands)
+        self.phases.barrier()
+        self.found.barriers_are_met &= not self._divergent
+
+    def _diverges(self, constraints: Sequence[Constraint]) -> bool:
+        """Whether constraints may hold for some threads of a block and not for others."""
+        varying = self._threads | self._unknown
+        return any(not varying.isdisjoint(expr.variables()[0]) for expr, _ in constraints)
 
     def _index(self, value: ir.Value) -> AffineExpr:
         if value not in self._indices:
@@ -185,7 +227,10 @@ class _Walk:
         self._indices |= zip(loop.symbol_arguments, symbols, strict=True)
         results = [expr.substitute(dims, symbols) for expr in map_.results]
         self._indices |= zip(loop.result_arguments, results, strict=True)
+        diverges = self._diverges(self._constraints[constraints:])
+        self._divergent += diverges
         self._carry(op, loop.body, loop.carried_arguments, loop.inits)
+        self._divergent -= diverges
         self._leave(scope, constraints)
 
     def _for(self, op: ir.Operation) -> None:
@@ -198,15 +243,20 @@ class _Walk:
             self._indices[body.arguments[0]] = self._variable(Interval(0, trips - 1)) * step.lower + low.lower
         else:
             self._indices[body.arguments[0]] = self._variable(_ANY_INDEX, is_known=False)
-            self._conditions += 1
+        self._conditions += not is_known
+        self._divergent += not is_known
         self._carry(op, body, list(body.arguments)[1:], list(op.operands)[3:])
         self._leave(scope, constraints)
         self._conditions -= not is_known
+        self._divergent -= not is_known
 
     def _carry(self, op: ir.Operation, body: ir.Block, carried: Sequence[ir.Value], inits: Sequence[ir.Value]) -> None:
         """Walk over a loop's body; each array that it carries must be the same in every iteration."""
         self._bind_arrays(carried, inits)
+        before = self.phases.now
         self._block(body)
+        # An iteration begins in the phase that the one before it ends in; there may also be none.
+        self.phases.join(before, self.phases.now)
         *_, end = body.operations
         for value, yielded in zip(carried, end.operation.operands, strict=True):
             if _is_array(value) and self._arrays.get(value) != self._arrays.get(yielded):
@@ -216,8 +266,12 @@ class _Walk:
     def _if(self, op: ir.Operation) -> None:
         scope, constraints = len(self._scope), len(self._constraints)
         given: list[list[ir.Value | None]] = []
+        before, ends = self.phases.now, [self.phases.now] * (len(op.regions[1].blocks) == 0)
         for region, known in zip(op.regions, self._conditions_of(op.operands[0]), strict=True):
             self._conditions += known is None
+            diverges = known is None or self._diverges(known)
+            self._divergent += diverges
+            self.phases.now = before
             for block in region.blocks:
                 self._constraints += known or []
                 self._block(block)
@@ -225,7 +279,12 @@ class _Walk:
                 self._bind_arrays(op.results, end.operation.operands)
                 given.append(self._arrays_of(op.results))
                 self._leave(scope, constraints)
+                ends.append(self.phases.now)
             self._conditions -= known is None
+            self._divergent -= diverges
+        self.phases.now = ends[-1]
+        for each_end in ends:
+            self.phases.join(each_end, ends[-1])
         if any(each != given[-1] for each in given):
             self.found.strange.append(f"{op.name} that exchanges arrays")
 
@@ -300,6 +359,7 @@ class _Walk:
                 updates,
                 op.name in ("tensor.insert", "tensor.extract") or is_predicated,
                 not (self._conditions or is_predicated or self._is_decided_at_run_time()),
+                self.phases.now,
             )
         )
         if updates:
@@ -328,7 +388,8 @@ class _Walk:
             tuple(each.substitute(places) for each in exprs),
             tuple((each.substitute(places), interval) for each, interval in self._constraints),
         )
-        return Point(map_, frozenset(place for place, number in enumerate(kept) if number in self._unknown))
+        kinds = self._unknown, self._threads, self._blocks
+        return Point(map_, *(frozenset(p for p, number in enumerate(kept) if number in kind) for kind in kinds))
 
 
 _HANDLERS = {
@@ -340,6 +401,7 @@ _HANDLERS = {
     "xgpu.pure_call": "_call",
     "scf.for": "_for",
     "scf.if": "_if",
+    "xgpu.sync_threads": "_sync",
 }
 
 

@@ -12,6 +12,7 @@ from xgpu.indexing.bijection import ENUMERATION_LIMIT
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.packaging.checks.accesses import Access, Found, Point, accesses_of, functions_of
+from xgpu.packaging.checks.sharing import is_shared, meetings
 from xgpu.records import dataclass
 
 
@@ -155,5 +156,4 @@ def _races(
         yield "an output is read too"
     if any(each.updates and each.array in arguments and each.array not in outputs for each in found.accesses):
         yield "memory that is no output is written"
-    if any(each.updates and each.array is not None and each.array not in arguments for each in found.accesses):
-        yield "shared memory is written, and barriers are no part of maps"
+    yield from dict.fromkeys(meetings([each for each in found.accesses if is_shared(each)], found.barriers_are_met))
