@@ -16,9 +16,9 @@ from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.packaging.checks.intervals import interval_of
+from xgpu.packaging.checks.intervals import interval_of, result_intervals
 from xgpu.records import dataclass
-from xgpu.structure import defining_op, nested
+from xgpu.structure import defining_op, made, nested
 
 _ANY_INDEX = Interval(-(1 << 62), 1 << 62)
 _AXES = ("x", "y", "z")
@@ -33,18 +33,22 @@ _HARMLESS = frozenset(
 )
 
 
+type Branches = tuple[tuple[ir.Operation, int], ...]
+
+
 @dataclass(frozen=True)
 class Point:
     """An index or several, as functions of variables: those in scope, by their ranges, under constraints.
 
     ``unknown`` are the variables of which only the range is known, ``threads`` and ``blocks`` those whose values are
-    different in the threads of a block, and in blocks.
+    different in the threads of a block, and in blocks. A variable has the same one of ``numbers`` in all points.
     """
 
     map: IndexingMap
     unknown: frozenset[int]
     threads: frozenset[int] = frozenset()
     blocks: frozenset[int] = frozenset()
+    numbers: tuple[int, ...] = ()
 
     @property
     def is_known(self) -> bool:
@@ -58,17 +62,19 @@ class Access:
     """A read or an update of an element of an array: a parameter of the kernel, or what it allocates or makes.
 
     ``is_certain`` says whether every point of the domain makes it, and not only some, under a condition. Between two
-    accesses of one ``phase`` there may be no barrier.
+    accesses that have one of their ``phases`` in common there may be no barrier. ``branches`` are those around it that
+    whole blocks take, each with its branch's number: what blocks in another one do is not done by the same block.
     """
 
     op: ir.Operation
-    array: ir.Value | None
+    array: ir.Value
     shape: tuple[int, ...]
     point: Point
     updates: bool
     is_plain: bool
     is_certain: bool
-    phase: int
+    phases: frozenset[int]
+    branches: Branches = ()
 
 
 @dataclass(frozen=True)
@@ -96,27 +102,34 @@ def accesses_of(entry: ir.Operation, functions: Mapping[str, ir.Operation]) -> F
     walk = _Walk(functions)
     walk.enter(entry)
     found = walk.found
-    return replace(found, accesses=[replace(each, phase=walk.phases.find(each.phase)) for each in found.accesses])
+    return replace(found, accesses=[replace(each, phases=walk.phases.found(each.phases)) for each in found.accesses])
 
 
 class _Phases:
-    """Parts of a kernel between barriers, by numbers; parts that may run with no barrier between have one number."""
+    """Parts of a kernel between barriers, by numbers; after a branch those are ``now`` in which it may have ended."""
 
     def __init__(self) -> None:
-        self.now = 0
+        self.now = frozenset((0,))
         self._same = [0]
 
     def barrier(self) -> None:
-        self.now = len(self._same)
-        self._same.append(self.now)
+        self.now = frozenset((len(self._same),))
+        self._same += self.now
 
-    def find(self, phase: int) -> int:
+    def found(self, phases: frozenset[int]) -> frozenset[int]:
+        """Return phases of which some have become one."""
+        return frozenset(map(self._find, phases))
+
+    def _find(self, phase: int) -> int:
         while self._same[phase] != phase:
             phase = self._same[phase]
         return phase
 
-    def join(self, one: int, other: int) -> None:
-        self._same[self.find(other)] = self.find(one)
+    def join(self, phases: frozenset[int]) -> None:
+        """Make one phase of several."""
+        first, *others = phases
+        for each in others:
+            self._same[self._find(each)] = self._find(first)
 
 
 class _Walk:
@@ -136,6 +149,11 @@ class _Walk:
         self._threads: set[int] = set()
         self._blocks: set[int] = set()
         self._divergent = 0
+        self._branches: Branches = ()
+        self._calls = 0
+        self._same: dict[ir.Value, int] = {}
+        self._numbers: dict[object, int] = {}
+        self._values: dict[int, AffineExpr] = {}
 
     def enter(self, entry: ir.Operation) -> None:
         for kind, name in (("gpu.thread_id", attributes.BLOCK), ("gpu.block_id", attributes.GRID)):
@@ -191,10 +209,30 @@ class _Walk:
         varying = self._threads | self._unknown
         return any(not varying.isdisjoint(expr.variables()[0]) for expr, _ in constraints)
 
+    def _is_of_blocks(self, constraints: Sequence[Constraint]) -> bool:
+        """Whether constraints hold for a block all the time, or never."""
+        return all(expr.variables()[0] <= self._blocks for expr, _ in constraints)
+
     def _index(self, value: ir.Value) -> AffineExpr:
         if value not in self._indices:
-            self._indices[value] = self._variable(interval_of(value, self._intervals) or _ANY_INDEX, is_known=False)
+            key = self._same_value(value)
+            if key not in self._values:
+                interval = interval_of(value, self._intervals) or _ANY_INDEX
+                self._values[key] = self._variable(interval, is_known=False)
+            self._indices[value] = self._values[key]
         return self._indices[value]
+
+    def _same_value(self, value: ir.Value) -> int:
+        """Return a number that values have which are computed in the same way from the same ones, in one call."""
+        return made(value, self._same, _same_needs, self._numbered)
+
+    def _numbered(self, value: ir.Value, operands: Sequence[int]) -> int:
+        op = defining_op(value)
+        key: object = self._calls, value
+        if op is not None and _is_computed(op):
+            given = tuple((name, str(op.attributes[name])) for name in op.attributes)
+            key = op.name, given, str(value.type), *operands
+        return self._numbers.setdefault(key, len(self._numbers))
 
     def _thread(self, op: ir.Operation) -> None:
         axis = str(op.attributes["dimension"]).rstrip(">")[-1]
@@ -256,21 +294,25 @@ class _Walk:
         before = self.phases.now
         self._block(body)
         # An iteration begins in the phase that the one before it ends in; there may also be none.
-        self.phases.join(before, self.phases.now)
+        self.phases.join(before | self.phases.now)
         *_, end = body.operations
         for value, yielded in zip(carried, end.operation.operands, strict=True):
-            if _is_array(value) and self._arrays.get(value) != self._arrays.get(yielded):
+            if _is_array(value) and not _are_same([self._arrays.get(value)], [self._arrays.get(yielded)]):
                 self.found.strange.append(f"{op.name} that exchanges arrays")
         self._bind_arrays(op.results, inits)
 
     def _if(self, op: ir.Operation) -> None:
         scope, constraints = len(self._scope), len(self._constraints)
         given: list[list[ir.Value | None]] = []
-        before, ends = self.phases.now, [self.phases.now] * (len(op.regions[1].blocks) == 0)
+        before = self.phases.now
+        ends = frozenset[int]() if len(op.regions[1].blocks) else before
         for region, known in zip(op.regions, self._conditions_of(op.operands[0]), strict=True):
             self._conditions += known is None
             diverges = known is None or self._diverges(known)
             self._divergent += diverges
+            branches = self._branches
+            if known is not None and self._is_of_blocks(known):
+                self._branches = (*branches, (op, len(given)))
             self.phases.now = before
             for block in region.blocks:
                 self._constraints += known or []
@@ -279,13 +321,12 @@ class _Walk:
                 self._bind_arrays(op.results, end.operation.operands)
                 given.append(self._arrays_of(op.results))
                 self._leave(scope, constraints)
-                ends.append(self.phases.now)
+                ends |= self.phases.now
             self._conditions -= known is None
             self._divergent -= diverges
-        self.phases.now = ends[-1]
-        for each_end in ends:
-            self.phases.join(each_end, ends[-1])
-        if any(each != given[-1] for each in given):
+            self._branches = branches
+        self.phases.now = ends
+        if any(not _are_same(each, given[-1]) for each in given):
             self.found.strange.append(f"{op.name} that exchanges arrays")
 
     def _conditions_of(self, condition: ir.Value) -> tuple[list[Constraint] | None, list[Constraint] | None]:
@@ -305,7 +346,7 @@ class _Walk:
     def _compared(self, test: ir.Operation) -> tuple[list[Constraint] | None, list[Constraint] | None]:
         """Return what holds where an index is less than another, as number of blocks are that share a launch."""
         left, right = (self._index(each) for each in test.operands)
-        first, second, difference = self._point([left, right, left - right]).map.result_ranges()
+        first, second, difference = result_intervals(self._point([left, right, left - right]).map)
         predicate = ir.IntegerAttr(test.attributes["predicate"]).value
         is_less = predicate == _LESS or (predicate == _LESS_UNSIGNED and min(first.lower, second.lower) >= 0)
         if not is_less or not difference.lower < 0 <= difference.upper:
@@ -316,7 +357,7 @@ class _Walk:
 
     def _opposite(self, expr: AffineExpr, interval: Interval) -> list[Constraint] | None:
         """Return where an expression is outside an interval, if that is on one side of it."""
-        whole = self._point([expr]).map.result_ranges()[0]
+        (whole,) = result_intervals(self._point([expr]).map)
         if whole.lower >= interval.lower:
             return [(expr, Interval(interval.upper + 1, whole.upper))]
         return [(expr, Interval(whole.lower, interval.lower - 1))] if whole.upper <= interval.upper else None
@@ -329,7 +370,9 @@ class _Walk:
             for result in inner.results:
                 self._indices.pop(result, None)
         self._bind(block.arguments, op.operands)
+        self._calls, self._same = self._calls + 1, {}
         self._block(block)
+        self._calls, self._same = self._calls + 1, {}
         *_, end = block.operations
         self._bind(op.results, end.operation.operands)
 
@@ -347,19 +390,23 @@ class _Walk:
 
     def _access(self, op: ir.Operation, tensor: int, updates: bool) -> None:
         array = op.operands[tensor]
+        if array not in self._arrays:
+            self.found.strange.append(f"{op.name} of an array that is not known")
+            return
         shape = tuple(ir.RankedTensorType(array.type).shape)
         indices = [self._index(each) for each in list(op.operands)[tensor + 1 : tensor + 1 + len(shape)]]
         is_predicated = op.name.startswith("xgpu.predicated")
         self.found.accesses.append(
             Access(
                 op,
-                self._arrays.get(array),
+                self._arrays[array],
                 shape,
                 self._point(indices),
                 updates,
                 op.name in ("tensor.insert", "tensor.extract") or is_predicated,
                 not (self._conditions or is_predicated or self._is_decided_at_run_time()),
                 self.phases.now,
+                self._branches,
             )
         )
         if updates:
@@ -389,7 +436,8 @@ class _Walk:
             tuple((each.substitute(places), interval) for each, interval in self._constraints),
         )
         kinds = self._unknown, self._threads, self._blocks
-        return Point(map_, *(frozenset(p for p, number in enumerate(kept) if number in kind) for kind in kinds))
+        unknown, threads, blocks = (frozenset(p for p, number in enumerate(kept) if number in kind) for kind in kinds)
+        return Point(map_, unknown, threads, blocks, tuple(kept))
 
 
 _HANDLERS = {
@@ -403,6 +451,22 @@ _HANDLERS = {
     "scf.if": "_if",
     "xgpu.sync_threads": "_sync",
 }
+
+
+def _is_computed(op: ir.Operation) -> bool:
+    """Whether an operation's result follows from its operands. So does an element of an array, which is a value."""
+    return (op.name.startswith("arith.") or op.name == "tensor.extract") and len(op.results) == 1
+
+
+def _same_needs(value: ir.Value) -> Sequence[ir.Value]:
+    op = defining_op(value)
+    return list(op.operands) if op is not None and _is_computed(op) else []
+
+
+def _are_same(values: Sequence[ir.Value | None], others: Sequence[ir.Value | None]) -> bool:
+    """Whether values are known and those of others."""
+    pairs = zip(values, others, strict=True)
+    return all(value is not None and other is not None and value == other for value, other in pairs)
 
 
 def _is_array(value: ir.Value) -> bool:
