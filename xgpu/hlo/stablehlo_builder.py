@@ -25,6 +25,9 @@ def shape_of(value: Value) -> list[int]:
 def splat(number: float | int, type_: ir.RankedTensorType) -> Value:
     """Return an array all of whose elements are a number, rounded to the element type."""
     element = type_.element_type
+    if isinstance(element, ir.ComplexType):
+        parts = tensor(type_.shape, ir.ComplexType(element).element_type)
+        return hlo.complex(splat(number, parts), splat(0, parts))
     if isinstance(element, ir.FloatType):
         attribute: ir.Attribute = ir.FloatAttr.get(element, float(number))
     else:

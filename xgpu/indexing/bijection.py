@@ -48,6 +48,18 @@ class Coverage:
 def coverage(indexing_map: "IndexingMap", shape: Sequence[int]) -> Coverage:
     """Counts by enumeration; raises ``ValueError`` for maps above ``ENUMERATION_LIMIT`` or beyond 64-bit arithmetic."""
     _check_rank(indexing_map, shape)
+    results = reached(indexing_map)
+    inside = np.ones(results.shape[1], dtype=bool)
+    position = np.zeros(results.shape[1], dtype=np.int64)
+    for value, size in zip(results, shape, strict=True):
+        inside &= (value >= 0) & (value < size)
+        position = position * size + np.clip(value, 0, max(0, size - 1))
+    counts = np.bincount(position[inside], minlength=math.prod(shape))
+    return Coverage(counts.reshape(tuple(shape)), int(inside.size - inside.sum()))
+
+
+def reached(indexing_map: "IndexingMap") -> npt.NDArray[np.int64]:
+    """Return the results at every point of the domain: a row for each result. Raises ``ValueError`` as `coverage`."""
     if not _can_enumerate(indexing_map):
         raise ValueError(f"the map has too many points or too large numbers to enumerate: {indexing_map}")
     intervals = (*indexing_map.dims, *indexing_map.symbols)
@@ -63,14 +75,8 @@ def coverage(indexing_map: "IndexingMap", shape: Sequence[int]) -> Coverage:
     for expr, interval in indexing_map.constraints:
         value: Any = expr.evaluate(dims, symbols)
         in_domain &= (value >= interval.lower) & (value <= interval.upper)
-    inside = in_domain.copy()
-    position: Any = np.zeros(box, dtype=np.int64)
-    for expr, size in zip(indexing_map.results, shape, strict=True):
-        value = expr.evaluate(dims, symbols)
-        inside &= (value >= 0) & (value < size)
-        position = position * size + np.clip(value, 0, max(0, size - 1))
-    counts = np.bincount(position[inside], minlength=math.prod(shape))
-    return Coverage(counts.reshape(tuple(shape)), int(in_domain.sum() - inside.sum()))
+    results = [np.broadcast_to(expr.evaluate(dims, symbols), box)[in_domain] for expr in indexing_map.results]
+    return np.array(results, dtype=np.int64).reshape(len(results), int(in_domain.sum()))
 
 
 def is_bijection(indexing_map: "IndexingMap", shape: Sequence[int]) -> bool | None:

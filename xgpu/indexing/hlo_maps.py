@@ -101,6 +101,14 @@ def _check(op: ir.Operation | ir.OpView) -> None:
 
 _LAUNCHES = ("__gpu$xla.gpu.ptx", "xgpu.jit")
 """Calls of kernels, on a GPU and on this machine."""
+_LIBRARIES = {
+    "cuhybrid_eig": "eigenvalues of matrices that are not symmetric",
+    "cusparse_gtsv": "tridiagonal systems",
+    "cu_tridiagonal": "tridiagonal systems",
+    "cusolver_sytrd": "tridiagonal forms of matrices",
+    "cusolver_": "factors of matrices",
+}
+"""What libraries compute that JAX calls, by the first letters of their names; the first that fits counts."""
 
 
 def explanation(op: ir.Operation) -> str:
@@ -111,6 +119,9 @@ def explanation(op: ir.Operation) -> str:
         target = ir.StringAttr(op.attributes["call_target_name"]).value
         if target in _LAUNCHES:
             return ": it launches a kernel that is compiled already"
+        computed = next((what for name, what in _LIBRARIES.items() if target.startswith(name)), None)
+        if computed is not None:
+            return f": '{target}' is a library's code for {computed}"
         return f": '{target}' is code that only the compiler it was made for knows"
     reason = _REASONS.get(op.name.removeprefix("stablehlo."))
     return f": {reason}" if reason else ""

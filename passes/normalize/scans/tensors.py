@@ -33,10 +33,7 @@ class Tensors:
         return self._splat(number, shape_of(like))
 
     def _splat(self, number: Number, shape: Sequence[int]) -> Value:
-        if not isinstance(self._element, ir.ComplexType):
-            return splat(number, tensor(shape, self._element))
-        type_ = tensor(shape, self._element.element_type)
-        return hlo.complex(splat(number, type_), splat(0, type_))
+        return splat(number, tensor(shape, self._element))
 
     def part(self, value: Value, start: int, end: int) -> Value:
         """Return the elements from ``start`` until before ``end``."""

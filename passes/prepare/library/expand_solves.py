@@ -8,8 +8,9 @@ from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.passes.prepare.solves.calls import DECOMPOSITIONS
 from xgpu.passes.prepare.solves.loops import cholesky, lu, permutation, solution
+from xgpu.passes.prepare.solves.parts import adjoint, conjugate, real_type
 from xgpu.records import dataclass
-from xgpu.structure import element_of, replace_op
+from xgpu.structure import replace_op
 
 _CALL, _SOLVE, _CHOLESKY = (f"stablehlo.{name}" for name in ("custom_call", "triangular_solve", "cholesky"))
 _CONFIG = "mhlo.backend_config"
@@ -22,9 +23,9 @@ class ExpandSolves(OperationRewrite):
 
     Only for ``runs=launches``, where there is no library. Factors of LU, Cholesky and QR, and solutions, are loops over
     columns: an iteration is a launch, or three for LU, which looks for a pivot first, and for QR. Eigenvalues of
-    symmetric matrices and singular values take sweeps of Jacobi's rotations, each a loop over columns, too. All that is
-    right for matrices of any size, and slow for large ones. Only real numbers. Needs: nothing. Run it
-    after expand-small-solves, whose matrices need no loop, and before all that looks at loops.
+    Hermitian matrices and singular values take sweeps of Jacobi's rotations, each a loop over columns, too. All that is
+    right for matrices of any size, and slow for large ones. Needs: nothing. Run it after expand-small-solves, whose
+    matrices need no loop, and before all that looks at loops.
 
     ```mlir
     %x = "stablehlo.triangular_solve"(%a, %b) <{left_side = true, lower = true, ...}>
@@ -57,7 +58,7 @@ def _results(op: ir.Operation) -> list[Value] | None:
         *batch, count = shape_of(op.operands[0])
         pivots = reshape(op.operands[0], [prod(batch), count])
         return [permutation(pivots, shape_of(op.results[0])[-1])]
-    if not op.operands or not isinstance(element_of(op.operands[0]), ir.F32Type | ir.F64Type):
+    if not op.operands or not isinstance(real_type(op.operands[0]), ir.F32Type | ir.F64Type):
         return None
     if called == _SOLVE:
         return [_solution(op)]
@@ -70,14 +71,17 @@ def _results(op: ir.Operation) -> list[Value] | None:
     attributes = ir.DictAttr(op.attributes[_CONFIG]) if called == _LIBRARY_CHOLESKY else op.attributes
     is_lower = "lower" in attributes and bool(ir.BoolAttr(attributes["lower"]).value)
     matrices = _batch(op.operands[0])
-    factors, failed = cholesky(matrices if is_lower else _transposed(matrices))
-    return [factors if is_lower else _transposed(factors), failed][: len(op.results)]
+    factors, failed = cholesky(matrices if is_lower else adjoint(matrices))
+    return [factors if is_lower else adjoint(factors), failed][: len(op.results)]
 
 
 def _solution(op: ir.Operation) -> Value:
     flags = {name: bool(ir.BoolAttr(op.attributes[name]).value) for name in ("left_side", "lower", "unit_diagonal")}
-    is_turned = ir.stablehlo.TransposeAttr(op.attributes["transpose_a"]).value != "NO_TRANSPOSE"
+    turn = ir.stablehlo.TransposeAttr(op.attributes["transpose_a"]).value
+    is_turned = turn != "NO_TRANSPOSE"
     matrices, right = map(_batch, op.operands)
+    if turn == "ADJOINT":
+        matrices = conjugate(matrices)
     is_left = flags["left_side"]
     if not is_left:
         # With x from the left the system is that of the transpose.

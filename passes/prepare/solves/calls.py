@@ -1,11 +1,12 @@
-"""Calls of libraries for factors and decompositions of real matrices, and what computes them without one."""
+"""Calls of libraries for factors and decompositions of matrices, and what computes them without one."""
 
 from collections.abc import Callable
 from math import prod
 
 from xgpu import ir
-from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of, splat
+from xgpu.hlo.stablehlo_builder import Value, reshape, shape_of, splat
 from xgpu.passes.prepare.solves import reflections, rotations
+from xgpu.passes.prepare.solves.parts import adjoint
 
 _CONFIG = "mhlo.backend_config"
 
@@ -45,8 +46,7 @@ def _q_times(op: ir.Operation) -> list[Value]:
     is_turned = _flag(op, "transpose")
     if _flag(op, "left"):
         return [reflections.product(packed, taus, right, is_turned)]
-    found = reflections.product(packed, taus, hlo.transpose(right, [0, 2, 1]), not is_turned)
-    return [hlo.transpose(found, [0, 2, 1])]
+    return [adjoint(reflections.product(packed, taus, adjoint(right), not is_turned))]
 
 
 def _eigen(op: ir.Operation) -> list[Value]:
@@ -70,7 +70,7 @@ def _singular_by_rows(op: ir.Operation) -> list[Value]:
         return [matrices, values, *(_zeros(each) for each in found), _zeros(info)]
     u, v = reversed(found) if _flag(op, "transposed") else found
     values, left, right = rotations.singular(matrices, shape_of(u)[-1], shape_of(v)[-2])
-    vectors = [left, hlo.transpose(right, [0, 2, 1])]
+    vectors = [left, adjoint(right)]
     return [matrices, values, *(reversed(vectors) if _flag(op, "transposed") else vectors), _zeros(info)]
 
 

@@ -18,7 +18,18 @@ from xgpu.hlo.stablehlo_builder import (
     splat_like,
     tensor,
 )
-from xgpu.passes.prepare.solves.parts import NUMBER, like, numbers_of, part
+from xgpu.passes.prepare.solves.parts import (
+    NUMBER,
+    conjugate,
+    divided,
+    is_complex,
+    like,
+    numbers_of,
+    part,
+    real,
+    real_type,
+    with_element,
+)
 from xgpu.structure import element_of
 
 
@@ -52,12 +63,13 @@ def cholesky(matrices: Value) -> tuple[Value, Value]:
     def step(k: Value, values: Sequence[Value]) -> Sequence[Value]:
         (a,) = values
         batch, size, _ = shape_of(a)
-        diagonal = hlo.sqrt(part(a, (None, k, k)))
+        diagonal = hlo.sqrt(real(part(a, (None, k, k))))
         column = part(a, (None, None, k))
-        scaled = hlo.divide(column, like(diagonal, column))
+        scaled = divided(column, like(diagonal, column))
+        diagonal, others = with_element(diagonal, element_of(a)), conjugate(scaled)
         i, j = numbers_of(a)
         here = like(k, i)
-        product = hlo.multiply(like(scaled, a), like(reshape(scaled, [batch, 1, size]), a))
+        product = hlo.multiply(like(scaled, a), like(reshape(others, [batch, 1, size]), a))
         is_rest = hlo.and_(compared(j, here, "GT"), compared(i, j, "GE"))
         rest = hlo.select(is_rest, hlo.subtract(a, product), a)
         of_column = hlo.select(compared(i, here, "EQ"), like(diagonal, a), like(scaled, a))
@@ -65,7 +77,7 @@ def cholesky(matrices: Value) -> tuple[Value, Value]:
         return [hlo.select(is_column, of_column, rest)]
 
     (factors,) = repeated(shape_of(matrices)[1], [matrices], step)
-    is_positive = compared(factors, splat_like(0, factors), "GT")
+    is_positive = compared(real(factors), splat_like(0, real(factors)), "GT")
     return factors, _first_of_diagonal(hlo.not_(is_positive))
 
 
@@ -120,13 +132,20 @@ def permutation(pivots: Value, size: int) -> Value:
 def _pivot(column: Value, k: Value) -> Value:
     """Return the row of the first largest element of a column from row ``k`` on; ``k`` where none is a number."""
     batch, rows, _ = shape = shape_of(column)
-    number, below = hlo.iota(tensor(shape, NUMBER), 1), splat_like(-1, column)
-    sizes = hlo.select(compared(number, like(k, number), "GE"), hlo.abs(column), below)
-    largest = reshape(reduced(sizes, splat(-1, tensor([], element_of(column))), [1, 2], hlo.maximum), [batch, 1, 1])
+    number, size = hlo.iota(tensor(shape, NUMBER), 1), _size(column)
+    sizes = hlo.select(compared(number, like(k, number), "GE"), size, splat_like(-1, size))
+    largest = reshape(reduced(sizes, splat(-1, tensor([], real_type(column))), [1, 2], hlo.maximum), [batch, 1, 1])
     none = splat_like(rows, number)
     found = hlo.select(compared(sizes, like(largest, sizes), "EQ"), number, none)
     first = reshape(reduced(found, splat(rows, tensor([], NUMBER)), [1, 2], hlo.minimum), [batch, 1, 1])
     return hlo.select(compared(first, splat_like(rows, first), "EQ"), like(k, first), first)
+
+
+def _size(column: Value) -> Value:
+    """Return how large LAPACK takes elements for: of complex ones the sum of the absolute values of their parts."""
+    if not is_complex(column):
+        return hlo.abs(column)
+    return hlo.add(hlo.abs(hlo.real(column)), hlo.abs(hlo.imag(column)))
 
 
 def _row_at(a: Value, row: Value) -> Value:

@@ -1,7 +1,8 @@
 """QR factors by Householder's reflections, as LAPACK defines them: one column after the other, all elements at once.
 
 Matrices have one dimension before their rows, for a batch. A reflection is ``1 - tau v v'``, with ``v`` of one at its
-own row and zeros above; what is below is kept in the column, under the diagonal of R.
+own row and zeros above; what is below is kept in the column, under the diagonal of R. Of complex numbers ``v'`` is the
+conjugate of ``v``, and so is ``tau`` that of the reflection that undoes another; the diagonal of R is real.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,6 @@ from collections.abc import Sequence
 from xgpu.hlo.stablehlo_builder import (
     Value,
     compared,
-    convert,
     hlo,
     reduced,
     repeated,
@@ -19,7 +19,18 @@ from xgpu.hlo.stablehlo_builder import (
     splat_like,
     tensor,
 )
-from xgpu.passes.prepare.solves.parts import like, numbers_of, part
+from xgpu.passes.prepare.solves.parts import (
+    conjugate,
+    divided,
+    is_complex,
+    largest_part,
+    like,
+    numbers_of,
+    part,
+    real,
+    squared,
+    with_element,
+)
 from xgpu.structure import element_of
 
 
@@ -33,7 +44,7 @@ def factors(matrices: Value) -> tuple[Value, Value]:
         beta, tau, direction = _reflection(part(a, (None, None, k)), k)
         i, j = numbers_of(a)
         here = like(k, i)
-        changed = _reflected(a, direction, tau)
+        changed = _reflected(a, direction, conjugate(tau))
         own = hlo.select(compared(i, here, "EQ"), like(beta, a), like(direction, a))
         of_column = hlo.select(compared(i, here, "LT"), a, own)
         rest = hlo.select(compared(j, here, "GT"), changed, a)
@@ -47,7 +58,7 @@ def factors(matrices: Value) -> tuple[Value, Value]:
 
 
 def product(packed: Value, taus: Value, right: Value, turned: bool = False) -> Value:
-    """Return ``q @ right``, or ``q.T @ right`` if ``turned``, for the product ``q`` of all reflections."""
+    """Return ``q @ right``, or ``q' @ right`` if ``turned``, for the product ``q`` of all reflections."""
     count = shape_of(taus)[1]
 
     def step(turn: Value, values: Sequence[Value]) -> Sequence[Value]:
@@ -59,7 +70,7 @@ def product(packed: Value, taus: Value, right: Value, turned: bool = False) -> V
         below = hlo.select(compared(i, here, "GT"), column, zero)
         direction = hlo.select(compared(i, here, "EQ"), one, below)
         tau = reshape(part(taus, (None, k)), [shape_of(taus)[0], 1, 1])
-        return [_reflected(values[0], direction, tau)]
+        return [_reflected(values[0], direction, conjugate(tau) if turned else tau)]
 
     return repeated(count, [right], step)[0]
 
@@ -68,7 +79,7 @@ def columns_of_product(packed: Value, taus: Value, columns: int) -> Value:
     """Return the first columns of the product of all reflections, as LAPACK's ``orgqr`` does."""
     batch, rows, _ = shape_of(packed)
     i, j = numbers_of(splat(0, tensor([batch, rows, columns], element_of(packed))))
-    return product(packed, taus, convert(compared(i, j, "EQ"), element_of(packed)))
+    return product(packed, taus, with_element(compared(i, j, "EQ"), element_of(packed)))
 
 
 def _reflection(column: Value, k: Value) -> tuple[Value, Value, Value]:
@@ -82,26 +93,40 @@ def _reflection(column: Value, k: Value) -> tuple[Value, Value, Value]:
     is_below = compared(i, here, "GT")
     below = hlo.select(is_below, column, zero)
     alpha = part(column, (None, k, None))
-    largest = _combined(hlo.abs(hlo.select(compared(i, here, "GE"), column, zero)), hlo.maximum)
+    largest = _combined(largest_part(hlo.select(compared(i, here, "GE"), column, zero)), hlo.maximum)
     scale = hlo.select(compared(largest, splat_like(0, largest), "EQ"), splat_like(1, largest), largest)
-    scaled = hlo.divide(below, like(scale, column))
-    squares, first = _combined(hlo.multiply(scaled, scaled), hlo.add), hlo.divide(alpha, scale)
-    length = hlo.multiply(hlo.sqrt(hlo.add(hlo.multiply(first, first), squares)), scale)
+    near = divided(below, like(scale, column))
+    squares, first = _combined(squared(near), hlo.add), divided(alpha, scale)
+    length = hlo.sqrt(hlo.add(squared(first), squares))
+    own = real(alpha)
     is_zero = compared(squares, splat_like(0, squares), "EQ")
-    is_negative = compared(alpha, splat_like(0, alpha), "LT")
-    reflected = hlo.select(is_negative, length, hlo.negate(length))
-    beta = hlo.select(is_zero, alpha, reflected)
-    tau = hlo.select(is_zero, splat_like(0, alpha), hlo.divide(hlo.subtract(beta, alpha), beta))
-    divisor = hlo.select(is_zero, splat_like(1, alpha), hlo.subtract(alpha, beta))
+    if is_complex(alpha):
+        is_zero = hlo.and_(is_zero, compared(hlo.imag(alpha), splat_like(0, own), "EQ"))
+    is_negative = compared(own, splat_like(0, own), "LT")
+    reflected = _signed(hlo.multiply(length, scale), is_negative)
+    beta = hlo.select(is_zero, own, reflected)
+    tau = hlo.select(is_zero, splat_like(0, own), hlo.divide(hlo.subtract(beta, own), beta))
+    if is_complex(alpha):
+        # Both of the quotient are scaled, as a complex quotient has squares of its divisor's parts.
+        tau = hlo.complex(tau, hlo.select(is_zero, splat_like(0, own), hlo.negate(hlo.divide(hlo.imag(alpha), beta))))
+        below, divisor = near, hlo.subtract(first, with_element(_signed(length, is_negative), element_of(column)))
+    else:
+        divisor = hlo.subtract(alpha, beta)
+    divisor = hlo.select(is_zero, splat_like(1, alpha), divisor)
     direction = hlo.select(compared(i, here, "EQ"), one, hlo.divide(below, like(divisor, column)))
-    return beta, tau, direction
+    return with_element(beta, element_of(column)), tau, direction
+
+
+def _signed(length: Value, is_negative: Value) -> Value:
+    """Return lengths, with the other sign than that of what they are reflected from."""
+    return hlo.select(is_negative, length, hlo.negate(length))
 
 
 def _reflected(a: Value, direction: Value, tau: Value) -> Value:
     """Return ``a - tau v (v' a)``."""
     batch, _, columns = shape_of(a)
     start = splat(0, tensor([], element_of(a)))
-    sums = reduced(hlo.multiply(like(direction, a), a), start, [1], hlo.add)
+    sums = reduced(hlo.multiply(like(conjugate(direction), a), a), start, [1], hlo.add)
     parts = hlo.multiply(like(tau, a), like(reshape(sums, [batch, 1, columns]), a))
     return hlo.subtract(a, hlo.multiply(like(direction, a), parts))
 

@@ -4,7 +4,8 @@ Matrices have one dimension before their rows, for a batch. Half as many rotatio
 once, each of a pair of columns of its own. Then columns change places as the players of a tournament do, in which each
 meets each other: so a sweep over all pairs is a loop of one iteration less than there are columns, and after it all
 columns are where they were. (Source: Brent and Luk, 1985.) The singular values are those of a matrix whose columns are
-rotated until they are orthogonal (Hestenes, 1958).
+rotated until they are orthogonal (Hestenes, 1958). Of complex matrices the second column of each pair is first
+multiplied by a number of length one, such that what makes both not orthogonal is real; the rotations are the same then.
 """
 
 import math
@@ -27,7 +28,21 @@ from xgpu.hlo.stablehlo_builder import (
     tensor,
 )
 from xgpu.passes.prepare.solves import reflections
-from xgpu.passes.prepare.solves.parts import NUMBER, numbers_of
+from xgpu.passes.prepare.solves.parts import (
+    NUMBER,
+    adjoint,
+    conjugate,
+    direction_of,
+    divided,
+    is_complex,
+    largest_part,
+    numbers_of,
+    real,
+    real_type,
+    scaled,
+    squared,
+    with_element,
+)
 from xgpu.structure import element_of
 
 _UNITS = {"f32": 2.0**-26, "f64": 2.0**-55}
@@ -41,18 +56,23 @@ def eigen(matrices: Value, lower: bool) -> tuple[Value, Value]:
     size = shape_of(matrices)[1]
     i, j = numbers_of(matrices)
     own = compared(i, j, "GE" if lower else "LE")
-    whole = _grown(hlo.select(own, matrices, hlo.transpose(matrices, [0, 2, 1])))
+    whole = hlo.select(own, matrices, adjoint(matrices))
+    if is_complex(whole):
+        whole = hlo.select(compared(i, j, "EQ"), with_element(real(whole), element_of(whole)), whole)
+    whole = _grown(whole)
 
     def step(_: Value, values: Sequence[Value]) -> Sequence[Value]:
         a, vectors = values
         halves = shape_of(a)[1] // 2
         first, second, between = (_diagonal(a, *place) for place in ((0, 0), (halves, halves), (0, halves)))
-        cosines, sines = _rotation(first, second, between)
+        a = _turned(_turned(a, between, 2), between, 1)
+        vectors = _turned(vectors, between, 2)
+        cosines, sines = _rotation(real(first), real(second), _length(between))
         a = _rotated(_rotated(a, cosines, sines, 2), cosines, sines, 1)
         return [_moved(_moved(a, 1), 2), _moved(_rotated(vectors, cosines, sines, 2), 2)]
 
     a, vectors = _swept(step, [whole, _identity(whole)], whole)
-    values = _diagonal(_cut(a, size, size), 0, 0, size)
+    values = real(_diagonal(_cut(a, size, size), 0, 0, size))
     order = _order(values, "LT")
     return _taken(values, order), _columns(_cut(vectors, size, size), order)
 
@@ -64,28 +84,27 @@ def singular(matrices: Value, left: int, right: int) -> tuple[Value, Value, Valu
     """
     batch, rows, columns = shape_of(matrices)
     if rows < columns:
-        values, of_columns, of_rows = singular(hlo.transpose(matrices, [0, 2, 1]), right, left)
+        values, of_columns, of_rows = singular(adjoint(matrices), right, left)
         return values, of_rows, of_columns
     scale = _largest(matrices)
-    scaled = hlo.divide(matrices, broadcast(scale, [batch, rows, columns], [0]))
-    grown = _grown_along(scaled, 2)
+    grown = _grown_along(divided(matrices, broadcast(scale, [batch, rows, columns], [0])), 2)
     identity = _identity(splat(0, tensor([batch, *[shape_of(grown)[2]] * 2], element_of(matrices))))
 
     def step(_: Value, values: Sequence[Value]) -> Sequence[Value]:
         a, vectors = values
         one, other = _halves(a, 2)
-        first, second, between = (_sums(hlo.multiply(*pair)) for pair in ((one, one), (other, other), (one, other)))
-        cosines, sines = _rotation(first, second, between)
-        return [_moved(_rotated(each, cosines, sines, 2), 2) for each in (a, vectors)]
+        first, second, between = (_sums(each) for each in (*map(squared, (one, other)), _products(one, other)))
+        cosines, sines = _rotation(first, second, _length(between))
+        return [_moved(_rotated(_turned(each, between, 2), cosines, sines, 2), 2) for each in (a, vectors)]
 
     a, vectors = _swept(step, [grown, identity], grown)
     a, vectors = _cut(a, rows, columns), _cut(vectors, columns, columns)
-    values = hlo.sqrt(_sums(hlo.multiply(a, a)))
+    values = hlo.sqrt(_sums(squared(a)))
     order = _order(values, "GT")
     packed, taus = reflections.factors(_columns(a, order))
     of_rows = reflections.columns_of_product(packed, taus, left)
-    signs = _signs(_diagonal(packed, 0, 0, columns), left)
-    of_rows = hlo.multiply(of_rows, broadcast(signs, [batch, rows, left], [0, 2]))
+    signs = _signs(real(_diagonal(packed, 0, 0, columns)), left)
+    of_rows = scaled(of_rows, broadcast(signs, [batch, rows, left], [0, 2]))
     values = hlo.multiply(_taken(values, order), broadcast(scale, [batch, columns], [0]))
     return values, of_rows, _cut(_columns(vectors, order), columns, right)
 
@@ -96,7 +115,7 @@ type _Step = Callable[[Value, Sequence[Value]], Sequence[Value]]
 def _swept(step: _Step, starts: Sequence[Value], grown: Value) -> Sequence[Value]:
     """Return values after as many sweeps as it takes, each a rotation of every pair of columns."""
     columns = shape_of(grown)[2]
-    sweeps = _SWEEPS[str(element_of(grown))] + math.ceil(math.log2(columns))
+    sweeps = _SWEEPS[str(real_type(grown))] + math.ceil(math.log2(columns))
     return repeated(sweeps * (columns - 1), starts, step)
 
 
@@ -125,9 +144,28 @@ def _rotated(a: Value, cosines: Value, sines: Value, axis: int) -> Value:
     one, other = _halves(a, axis)
     tangents = hlo.divide(sines, hlo.add(cosines, splat_like(1, cosines)))
     s, t = (broadcast(each, shape_of(one), [0, axis]) for each in (sines, tangents))
-    first = hlo.subtract(one, hlo.multiply(s, hlo.add(other, hlo.multiply(t, one))))
-    second = hlo.add(other, hlo.multiply(s, hlo.subtract(one, hlo.multiply(t, other))))
+    first = hlo.subtract(one, scaled(hlo.add(other, scaled(one, t)), s))
+    second = hlo.add(other, scaled(hlo.subtract(one, scaled(other, t)), s))
     return hlo.concatenate([first, second], axis)
+
+
+def _products(one: Value, other: Value) -> Value:
+    return hlo.multiply(conjugate(one), other)
+
+
+def _length(between: Value) -> Value:
+    """Return what a pair is apart from orthogonal once `_turned`: the real number itself, or the absolute value."""
+    return hlo.abs(between) if is_complex(between) else between
+
+
+def _turned(a: Value, between: Value, axis: int) -> Value:
+    """Return complex rows or columns, the second of each pair turned so that ``between`` becomes its absolute value."""
+    if not is_complex(a):
+        return a
+    one, other = _halves(a, axis)
+    direction = direction_of(between)
+    factor = broadcast(direction if axis == 1 else conjugate(direction), shape_of(other), [0, axis])
+    return hlo.concatenate([one, hlo.multiply(other, factor)], axis)
 
 
 def _moved(a: Value, axis: int) -> Value:
@@ -171,7 +209,7 @@ def _grown_along(a: Value, axis: int) -> Value:
 
 def _identity(like: Value) -> Value:
     i, j = numbers_of(like)
-    return convert(compared(i, j, "EQ"), element_of(like))
+    return with_element(compared(i, j, "EQ"), element_of(like))
 
 
 def _diagonal(a: Value, row: int, column: int, count: int = 0) -> Value:
@@ -188,8 +226,8 @@ def _sums(a: Value) -> Value:
 
 
 def _largest(a: Value) -> Value:
-    """Return the absolute value of the largest element of each matrix, 1 where all are zeros."""
-    found = reduced(hlo.abs(a), splat(0, tensor([], element_of(a))), [1, 2], hlo.maximum)
+    """Return the absolute value of the largest element of each matrix, or largest part, 1 where all are zeros."""
+    found = reduced(largest_part(a), splat(0, tensor([], real_type(a))), [1, 2], hlo.maximum)
     return hlo.select(compared(found, splat_like(0, found), "EQ"), splat_like(1, found), found)
 
 

@@ -132,7 +132,7 @@ def test_cpp(folder: Path, tmp_path: Path) -> None:
     include = f"-I{folder / 'include'}"
     do_run(tool("gcc"), include, "-DBLEND_HOST", "-c", folder / "src" / "blend.c", "-o", tmp_path / "blend.o")
     objects = tmp_path / "blend.o", *(folder / "src").glob("*.o")
-    gxx = tool("g++"), "-std=c++17", *STRICT, "-Wshadow", "-Wconversion", include
+    gxx = tool("g++"), "-std=c++17", *STRICT, "-Wshadow", "-Wconversion", "-Wold-style-cast", "-Weffc++", include
     do_run(*gxx, tmp_path / "main.cpp", *objects, "-lm", "-o", tmp_path / "main")
     assert do_run(tmp_path / "main") == f"{EXPECTED}\n6 {WRONG}\n"
 

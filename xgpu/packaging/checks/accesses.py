@@ -6,7 +6,7 @@ only, of which only an interval is known.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from xgpu import ir
 from xgpu.dialects import attributes
@@ -16,16 +16,14 @@ from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.packaging.checks.intervals import interval_of
+from xgpu.packaging.checks.intervals import interval_of, result_intervals
 from xgpu.records import dataclass
-from xgpu.structure import defining_op, nested
+from xgpu.structure import defining_op, made, nested
 
 _ANY_INDEX = Interval(-(1 << 62), 1 << 62)
 _AXES = ("x", "y", "z")
 _LESS, _LESS_UNSIGNED = 2, 6
 """Predicates of ``arith.cmpi``: ``slt`` and ``ult``."""
-_PASSING = frozenset(("xgpu.sync_threads",))
-"""Operations whose results are their operands, one by one."""
 _PLAIN = ("arith.", "math.", "complex.", "gpu.", "ub.")
 """Dialects of operations that access no memory."""
 _HARMLESS = frozenset(
@@ -35,15 +33,22 @@ _HARMLESS = frozenset(
 )
 
 
+type Branches = tuple[tuple[ir.Operation, int], ...]
+
+
 @dataclass(frozen=True)
 class Point:
     """An index or several, as functions of variables: those in scope, by their ranges, under constraints.
 
-    ``unknown`` are the variables of which only the range is known.
+    ``unknown`` are the variables of which only the range is known, ``threads`` and ``blocks`` those whose values are
+    different in the threads of a block, and in blocks. A variable has the same one of ``numbers`` in all points.
     """
 
     map: IndexingMap
     unknown: frozenset[int]
+    threads: frozenset[int] = frozenset()
+    blocks: frozenset[int] = frozenset()
+    numbers: tuple[int, ...] = ()
 
     @property
     def is_known(self) -> bool:
@@ -56,16 +61,20 @@ class Point:
 class Access:
     """A read or an update of an element of an array: a parameter of the kernel, or what it allocates or makes.
 
-    ``is_certain`` says whether every point of the domain makes it, and not only some, under a condition.
+    ``is_certain`` says whether every point of the domain makes it, and not only some, under a condition. Between two
+    accesses that have one of their ``phases`` in common there may be no barrier. ``branches`` are those around it that
+    whole blocks take, each with its branch's number: what blocks in another one do is not done by the same block.
     """
 
     op: ir.Operation
-    array: ir.Value | None
+    array: ir.Value
     shape: tuple[int, ...]
     point: Point
     updates: bool
     is_plain: bool
     is_certain: bool
+    phases: frozenset[int]
+    branches: Branches = ()
 
 
 @dataclass(frozen=True)
@@ -79,18 +88,48 @@ class Claim:
 
 @dataclass
 class Found:
-    """A kernel's accesses and claims, and the names of operations that are not understood."""
+    """A kernel's accesses and claims, the names of operations that are not understood, and whether all threads of a
+    block are known to reach each barrier."""
 
     accesses: list[Access] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     strange: list[str] = field(default_factory=list)
+    barriers_are_met: bool = True
 
 
 def accesses_of(entry: ir.Operation, functions: Mapping[str, ir.Operation]) -> Found:
     """Return what a kernel of level ``emitted`` accesses; ``functions`` are those that it may call, by name."""
     walk = _Walk(functions)
     walk.enter(entry)
-    return walk.found
+    found = walk.found
+    return replace(found, accesses=[replace(each, phases=walk.phases.found(each.phases)) for each in found.accesses])
+
+
+class _Phases:
+    """Parts of a kernel between barriers, by numbers; after a branch those are ``now`` in which it may have ended."""
+
+    def __init__(self) -> None:
+        self.now = frozenset((0,))
+        self._same = [0]
+
+    def barrier(self) -> None:
+        self.now = frozenset((len(self._same),))
+        self._same += self.now
+
+    def found(self, phases: frozenset[int]) -> frozenset[int]:
+        """Return phases of which some have become one."""
+        return frozenset(map(self._find, phases))
+
+    def _find(self, phase: int) -> int:
+        while self._same[phase] != phase:
+            phase = self._same[phase]
+        return phase
+
+    def join(self, phases: frozenset[int]) -> None:
+        """Make one phase of several."""
+        first, *others = phases
+        for each in others:
+            self._same[self._find(each)] = self._find(first)
 
 
 class _Walk:
@@ -106,14 +145,27 @@ class _Walk:
         self._identities: dict[tuple[str, str], AffineExpr] = {}
         self._intervals: dict[ir.Value, Interval | None] = {}
         self._conditions = 0
+        self.phases = _Phases()
+        self._threads: set[int] = set()
+        self._blocks: set[int] = set()
+        self._divergent = 0
+        self._branches: Branches = ()
+        self._calls = 0
+        self._same: dict[ir.Value, int] = {}
+        self._numbers: dict[object, int] = {}
+        self._values: dict[int, AffineExpr] = {}
 
     def enter(self, entry: ir.Operation) -> None:
         for kind, name in (("gpu.thread_id", attributes.BLOCK), ("gpu.block_id", attributes.GRID)):
             for axis, size in zip(_AXES, attributes.int_array_of(entry.attributes[name]), strict=True):
-                self._identities[kind, axis] = self._variable(Interval(0, size - 1)) if size > 1 else constant(0)
+                self._identities[kind, axis] = self._identity(kind, size) if size > 1 else constant(0)
         block = entry.regions[0].blocks[0]
         self._arrays |= {argument: argument for argument in block.arguments if _is_array(argument)}
         self._block(block)
+
+    def _identity(self, kind: str, size: int) -> AffineExpr:
+        (self._threads if kind == "gpu.thread_id" else self._blocks).add(len(self._ranges))
+        return self._variable(Interval(0, size - 1))
 
     def _variable(self, interval: Interval, is_known: bool = True) -> AffineExpr:
         number = len(self._ranges)
@@ -134,8 +186,6 @@ class _Walk:
             getattr(self, handler)(op)
         elif traits.tensor is not None and traits.at_element:
             self._access(op, traits.tensor, traits.updates is not None)
-        elif op.name in _PASSING:
-            self._bind(op.results, op.operands)
         elif op.name in _HARMLESS or op.name.startswith(_PLAIN):
             self._arrays |= {result: result for result in op.results if _is_array(result)}
         else:
@@ -149,10 +199,40 @@ class _Walk:
             elif isinstance(value.type, ir.IndexType):
                 self._indices[value] = self._index(other)
 
+    def _sync(self, op: ir.Operation) -> None:
+        self._bind(op.results, op.operands)
+        self.phases.barrier()
+        self.found.barriers_are_met &= not self._divergent
+
+    def _diverges(self, constraints: Sequence[Constraint]) -> bool:
+        """Whether constraints may hold for some threads of a block and not for others."""
+        varying = self._threads | self._unknown
+        return any(not varying.isdisjoint(expr.variables()[0]) for expr, _ in constraints)
+
+    def _is_of_blocks(self, constraints: Sequence[Constraint]) -> bool:
+        """Whether constraints hold for a block all the time, or never."""
+        return all(expr.variables()[0] <= self._blocks for expr, _ in constraints)
+
     def _index(self, value: ir.Value) -> AffineExpr:
         if value not in self._indices:
-            self._indices[value] = self._variable(interval_of(value, self._intervals) or _ANY_INDEX, is_known=False)
+            key = self._same_value(value)
+            if key not in self._values:
+                interval = interval_of(value, self._intervals) or _ANY_INDEX
+                self._values[key] = self._variable(interval, is_known=False)
+            self._indices[value] = self._values[key]
         return self._indices[value]
+
+    def _same_value(self, value: ir.Value) -> int:
+        """Return a number that values have which are computed in the same way from the same ones, in one call."""
+        return made(value, self._same, _same_needs, self._numbered)
+
+    def _numbered(self, value: ir.Value, operands: Sequence[int]) -> int:
+        op = defining_op(value)
+        key: object = self._calls, value
+        if op is not None and _is_computed(op):
+            given = tuple((name, str(op.attributes[name])) for name in op.attributes)
+            key = op.name, given, str(value.type), *operands
+        return self._numbers.setdefault(key, len(self._numbers))
 
     def _thread(self, op: ir.Operation) -> None:
         axis = str(op.attributes["dimension"]).rstrip(">")[-1]
@@ -185,7 +265,10 @@ class _Walk:
         self._indices |= zip(loop.symbol_arguments, symbols, strict=True)
         results = [expr.substitute(dims, symbols) for expr in map_.results]
         self._indices |= zip(loop.result_arguments, results, strict=True)
+        diverges = self._diverges(self._constraints[constraints:])
+        self._divergent += diverges
         self._carry(op, loop.body, loop.carried_arguments, loop.inits)
+        self._divergent -= diverges
         self._leave(scope, constraints)
 
     def _for(self, op: ir.Operation) -> None:
@@ -198,26 +281,39 @@ class _Walk:
             self._indices[body.arguments[0]] = self._variable(Interval(0, trips - 1)) * step.lower + low.lower
         else:
             self._indices[body.arguments[0]] = self._variable(_ANY_INDEX, is_known=False)
-            self._conditions += 1
+        self._conditions += not is_known
+        self._divergent += not is_known
         self._carry(op, body, list(body.arguments)[1:], list(op.operands)[3:])
         self._leave(scope, constraints)
         self._conditions -= not is_known
+        self._divergent -= not is_known
 
     def _carry(self, op: ir.Operation, body: ir.Block, carried: Sequence[ir.Value], inits: Sequence[ir.Value]) -> None:
         """Walk over a loop's body; each array that it carries must be the same in every iteration."""
         self._bind_arrays(carried, inits)
+        before = self.phases.now
         self._block(body)
+        # An iteration begins in the phase that the one before it ends in; there may also be none.
+        self.phases.join(before | self.phases.now)
         *_, end = body.operations
         for value, yielded in zip(carried, end.operation.operands, strict=True):
-            if _is_array(value) and self._arrays.get(value) != self._arrays.get(yielded):
+            if _is_array(value) and not _are_same([self._arrays.get(value)], [self._arrays.get(yielded)]):
                 self.found.strange.append(f"{op.name} that exchanges arrays")
         self._bind_arrays(op.results, inits)
 
     def _if(self, op: ir.Operation) -> None:
         scope, constraints = len(self._scope), len(self._constraints)
         given: list[list[ir.Value | None]] = []
+        before = self.phases.now
+        ends = frozenset[int]() if len(op.regions[1].blocks) else before
         for region, known in zip(op.regions, self._conditions_of(op.operands[0]), strict=True):
             self._conditions += known is None
+            diverges = known is None or self._diverges(known)
+            self._divergent += diverges
+            branches = self._branches
+            if known is not None and self._is_of_blocks(known):
+                self._branches = (*branches, (op, len(given)))
+            self.phases.now = before
             for block in region.blocks:
                 self._constraints += known or []
                 self._block(block)
@@ -225,8 +321,12 @@ class _Walk:
                 self._bind_arrays(op.results, end.operation.operands)
                 given.append(self._arrays_of(op.results))
                 self._leave(scope, constraints)
+                ends |= self.phases.now
             self._conditions -= known is None
-        if any(each != given[-1] for each in given):
+            self._divergent -= diverges
+            self._branches = branches
+        self.phases.now = ends
+        if any(not _are_same(each, given[-1]) for each in given):
             self.found.strange.append(f"{op.name} that exchanges arrays")
 
     def _conditions_of(self, condition: ir.Value) -> tuple[list[Constraint] | None, list[Constraint] | None]:
@@ -246,7 +346,7 @@ class _Walk:
     def _compared(self, test: ir.Operation) -> tuple[list[Constraint] | None, list[Constraint] | None]:
         """Return what holds where an index is less than another, as number of blocks are that share a launch."""
         left, right = (self._index(each) for each in test.operands)
-        first, second, difference = self._point([left, right, left - right]).map.result_ranges()
+        first, second, difference = result_intervals(self._point([left, right, left - right]).map)
         predicate = ir.IntegerAttr(test.attributes["predicate"]).value
         is_less = predicate == _LESS or (predicate == _LESS_UNSIGNED and min(first.lower, second.lower) >= 0)
         if not is_less or not difference.lower < 0 <= difference.upper:
@@ -257,7 +357,7 @@ class _Walk:
 
     def _opposite(self, expr: AffineExpr, interval: Interval) -> list[Constraint] | None:
         """Return where an expression is outside an interval, if that is on one side of it."""
-        whole = self._point([expr]).map.result_ranges()[0]
+        (whole,) = result_intervals(self._point([expr]).map)
         if whole.lower >= interval.lower:
             return [(expr, Interval(interval.upper + 1, whole.upper))]
         return [(expr, Interval(whole.lower, interval.lower - 1))] if whole.upper <= interval.upper else None
@@ -270,7 +370,9 @@ class _Walk:
             for result in inner.results:
                 self._indices.pop(result, None)
         self._bind(block.arguments, op.operands)
+        self._calls, self._same = self._calls + 1, {}
         self._block(block)
+        self._calls, self._same = self._calls + 1, {}
         *_, end = block.operations
         self._bind(op.results, end.operation.operands)
 
@@ -288,18 +390,23 @@ class _Walk:
 
     def _access(self, op: ir.Operation, tensor: int, updates: bool) -> None:
         array = op.operands[tensor]
+        if array not in self._arrays:
+            self.found.strange.append(f"{op.name} of an array that is not known")
+            return
         shape = tuple(ir.RankedTensorType(array.type).shape)
         indices = [self._index(each) for each in list(op.operands)[tensor + 1 : tensor + 1 + len(shape)]]
         is_predicated = op.name.startswith("xgpu.predicated")
         self.found.accesses.append(
             Access(
                 op,
-                self._arrays.get(array),
+                self._arrays[array],
                 shape,
                 self._point(indices),
                 updates,
                 op.name in ("tensor.insert", "tensor.extract") or is_predicated,
                 not (self._conditions or is_predicated or self._is_decided_at_run_time()),
+                self.phases.now,
+                self._branches,
             )
         )
         if updates:
@@ -328,7 +435,9 @@ class _Walk:
             tuple(each.substitute(places) for each in exprs),
             tuple((each.substitute(places), interval) for each, interval in self._constraints),
         )
-        return Point(map_, frozenset(place for place, number in enumerate(kept) if number in self._unknown))
+        kinds = self._unknown, self._threads, self._blocks
+        unknown, threads, blocks = (frozenset(p for p, number in enumerate(kept) if number in kind) for kind in kinds)
+        return Point(map_, unknown, threads, blocks, tuple(kept))
 
 
 _HANDLERS = {
@@ -340,7 +449,24 @@ _HANDLERS = {
     "xgpu.pure_call": "_call",
     "scf.for": "_for",
     "scf.if": "_if",
+    "xgpu.sync_threads": "_sync",
 }
+
+
+def _is_computed(op: ir.Operation) -> bool:
+    """Whether an operation's result follows from its operands. So does an element of an array, which is a value."""
+    return (op.name.startswith("arith.") or op.name == "tensor.extract") and len(op.results) == 1
+
+
+def _same_needs(value: ir.Value) -> Sequence[ir.Value]:
+    op = defining_op(value)
+    return list(op.operands) if op is not None and _is_computed(op) else []
+
+
+def _are_same(values: Sequence[ir.Value | None], others: Sequence[ir.Value | None]) -> bool:
+    """Whether values are known and those of others."""
+    pairs = zip(values, others, strict=True)
+    return all(value is not None and other is not None and value == other for value, other in pairs)
 
 
 def _is_array(value: ir.Value) -> bool:

@@ -1,8 +1,12 @@
-"""Intervals of integers that are known at run time only: what clamps and conversions leave of their types' ranges."""
+"""Intervals of integers that are known at run time only: what clamps and conversions leave of their types' ranges.
+
+Also those of the results of maps, where conditions say more of them than the ranges of variables do.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from xgpu import ir
+from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.structure import defining_op, made
 
@@ -15,6 +19,18 @@ def interval_of(value: ir.Value, known: dict[ir.Value, Interval | None] | None =
     ``known`` keeps what was found of other values.
     """
     return made(value, {} if known is None else known, _needs, _interval)
+
+
+def result_intervals(map_: IndexingMap) -> list[Interval]:
+    """Return an interval for each result, from the ranges of variables and from constraints of the same expression."""
+    found = []
+    for result, interval in zip(map_.results, map_.result_ranges(), strict=True):
+        for expr, within in map_.constraints:
+            apart = result - expr
+            if not apart.terms:
+                interval = interval.intersect(Interval(within.lower + apart.constant, within.upper + apart.constant))
+        found.append(interval)
+    return found
 
 
 def _needs(value: ir.Value) -> Sequence[ir.Value]:
@@ -66,10 +82,20 @@ def _selected(op: ir.Operation, operands: Sequence[Interval | None]) -> Interval
     return None if first is None or second is None else first.union(second)
 
 
+def _least_unsigned(op: ir.Operation, operands: Sequence[Interval | None]) -> Interval | None:
+    """A negative number is a large one here: the smaller of two is not above one that is none."""
+    bounds = [each for each in operands if each is not None and each.lower >= 0]
+    if not bounds:
+        return None
+    lower = min(each.lower for each in bounds) if len(bounds) == len(operands) else 0
+    return Interval(lower, min(each.upper for each in bounds))
+
+
 _RULES: Mapping[str, _Rule] = {
     "arith.constant": _constant,
     "arith.maxsi": _binary(lambda a, b: a.max(b)),
     "arith.minsi": _binary(lambda a, b: a.min(b)),
+    "arith.minui": _least_unsigned,
     "arith.addi": _binary(lambda a, b: a + b),
     "arith.subi": _binary(lambda a, b: a - b),
     "arith.muli": _binary(lambda a, b: a * b),

@@ -12,6 +12,8 @@ from xgpu.indexing.bijection import ENUMERATION_LIMIT
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.packaging.checks.accesses import Access, Found, Point, accesses_of, functions_of
+from xgpu.packaging.checks.intervals import result_intervals
+from xgpu.packaging.checks.sharing import ATOMIC, is_shared, meetings, unwritten
 from xgpu.records import dataclass
 
 
@@ -20,23 +22,25 @@ class Proof:
     """The outcome for a kernel; each list says why something is not proved, and is empty if it is.
 
     ``bounds``: no access out of bounds. ``written``: every element of every output is written exactly once. ``races``:
-    no two threads access one element, one of them writing, with no barrier between.
+    no two threads access one element, one of them writing, with no barrier between. ``unwritten``: no element of shared
+    memory is read that was not written.
     """
 
     kernel: str
     bounds: tuple[str, ...]
     written: tuple[str, ...]
     races: tuple[str, ...]
+    unwritten: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
         """Whether all is proved."""
-        return not (self.bounds or self.written or self.races)
+        return not (self.bounds or self.written or self.races or self.unwritten)
 
 
 def unknown(kernel: str, reason: str) -> Proof:
     """Return that nothing is proved of a kernel, and why."""
-    return Proof(kernel, (reason,), (reason,), (reason,))
+    return Proof(kernel, (reason,), (reason,), (reason,), (reason,))
 
 
 def prove(name: str, emitted: ir.Module, aliases: Sequence[int]) -> Proof:
@@ -52,8 +56,11 @@ def prove(name: str, emitted: ir.Module, aliases: Sequence[int]) -> Proof:
     inputs = attributes.int_of(entry.attributes[attributes.INPUTS])
     arguments = list(entry.regions[0].blocks[0].arguments)
     outputs = arguments[inputs:]
-    written = tuple(_once(found, outputs, aliases))
-    return Proof(name, tuple(_bounds(found)), written, tuple(_races(found, arguments, outputs, written)))
+    once = list(_once(found, outputs, aliases))
+    written = tuple(reason for _, reason in once)
+    races = tuple(_races(found, arguments, inputs, [number for number, _ in once], aliases))
+    shared = [each for each in found.accesses if is_shared(each)]
+    return Proof(name, tuple(_bounds(found)), written, races, tuple(dict.fromkeys(unwritten(shared))))
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -76,7 +83,7 @@ def _bounds(found: Found) -> Iterator[str]:
 
 def _is_inside(point: Point, needed: Sequence[Interval]) -> bool:
     """Whether the results are known to be in these intervals: by reasoning, or by all points where there are few."""
-    ranges = point.map.result_ranges()
+    ranges = result_intervals(point.map)
     inside = [interval.contains_interval(each) for interval, each in zip(needed, ranges, strict=True)]
     open_ = [number for number, is_inside in enumerate(inside) if not is_inside]
     return all(_are_all_inside(point.map, number, needed[number]) for number in open_)
@@ -96,19 +103,17 @@ def _are_all_inside(map_: IndexingMap, result: int, needed: Interval) -> bool:
         return False
 
 
-def _once(found: Found, outputs: Sequence[ir.Value], aliases: Sequence[int]) -> Iterator[str]:
-    """Yield a line for each output whose elements are not known to be written exactly once."""
-    if any(each.updates and each.array is None for each in found.accesses):
-        yield "it is not known which array is written"
+def _once(found: Found, outputs: Sequence[ir.Value], aliases: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Yield each output whose elements are not known to be written exactly once, and why."""
     for number, output in enumerate(outputs):
         if number >= len(aliases):
-            yield f"output {number} is memory of the launch, which blocks exchange messages in"
+            yield number, f"output {number} is memory of the launch, which blocks exchange messages in"
         elif aliases[number] >= 0:
-            yield f"output {number} is an update in place"
+            yield number, f"output {number} is an update in place"
         else:
             writes = [each for each in found.accesses if each.updates and each.array == output]
             if reason := _not_once(writes, _shape(output)):
-                yield f"output {number}: {reason}"
+                yield number, f"output {number}: {reason}"
 
 
 def _shape(value: ir.Value) -> tuple[int, ...]:
@@ -146,14 +151,20 @@ def _not_once_together(maps: Sequence[IndexingMap], shape: tuple[int, ...]) -> s
 
 
 def _races(
-    found: Found, arguments: Sequence[ir.Value], outputs: Sequence[ir.Value], not_once: Sequence[str]
+    found: Found, arguments: Sequence[ir.Value], inputs: int, not_once: Sequence[int], aliases: Sequence[int]
 ) -> Iterator[str]:
-    """Yield why threads might race: only memory that is written can have races."""
-    if not_once:
+    """Yield why threads might race: only memory that is written can have races, and not by atomic updates alone."""
+    outputs = arguments[inputs:]
+    updates = [
+        [each for each in found.accesses if each.updates and each.array == outputs[number]] for number in not_once
+    ]
+    if any(not each or any(one.op.name != ATOMIC for one in each) for each in updates):
         yield "what is not known to be written once may be written by several threads"
+    updated = [arguments[each] for each in aliases if each >= 0]
     if any(not each.updates and each.array in outputs for each in found.accesses):
         yield "an output is read too"
+    if any(not each.updates and each.array in updated for each in found.accesses):
+        yield "an argument is read that is updated in place"
     if any(each.updates and each.array in arguments and each.array not in outputs for each in found.accesses):
         yield "memory that is no output is written"
-    if any(each.updates and each.array is not None and each.array not in arguments for each in found.accesses):
-        yield "shared memory is written, and barriers are no part of maps"
+    yield from dict.fromkeys(meetings([each for each in found.accesses if is_shared(each)], found.barriers_are_met))

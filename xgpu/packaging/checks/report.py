@@ -14,6 +14,7 @@ _PROPERTIES = {
     "bounds": "accesses are in bounds",
     "written": "every element of each output is written once",
     "races": "threads do not race",
+    "unwritten": "shared memory is written before it is read",
 }
 
 

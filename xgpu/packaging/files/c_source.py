@@ -47,23 +47,28 @@ def c_files(interface: Interface) -> dict[str, str]:
     }
 
 
-def _parameters(interface: Interface) -> str:
-    """Return the declarations of a call's sizes and arrays, each on a line."""
+def _parameters(interface: Interface, names: Sequence[str]) -> str:
+    """Return the declarations of a call's sizes and arrays, which have these names, each on a line."""
     sizes = [f"int64_t {name}" for name in interface.package.size_names]
-    arguments = [f"const {interface.type_of(each).c} *{each.name}" for each in interface.arguments]
-    results = [f"{interface.type_of(each).c} *{each.name}" for each in interface.results]
-    return "".join(f"    {each},\n" for each in (*sizes, *arguments, *results))
+    types = [f"const {interface.type_of(each).c}" for each in interface.arguments]
+    types += [interface.type_of(each).c for each in interface.results]
+    arrays = [f"{type_} *{name}" for type_, name in zip(types, names, strict=True)]
+    return "".join(f"    {each},\n" for each in (*sizes, *arrays))
 
 
 def _values(interface: Interface) -> dict[str, str]:
     package = interface.package
     sizes = "".join(f"int64_t {name}, " for name in package.size_names)
+    # In the source they have other names than in the header, so that none is that of a type or a table there.
+    pointers = [f"in_{number}" for number in range(len(interface.arguments))]
+    pointers += [f"out_{number}" for number in range(len(interface.results))]
     places = [len(step.places) for each in package.signatures for step in _launches(each)]
     return {
         "TYPES": "".join(f"{each.c_declaration}\n\n" for each in interface.declared),
         "EXTENTS": "\n".join(f"  size_t {each.name};" for each in interface.arrays) or "  /* no arrays */",
         "SIZES": sizes,
-        "PARAMETERS": _parameters(interface),
+        "PARAMETERS": _parameters(interface, [each.name for each in interface.arrays]),
+        "UNNAMED_PARAMETERS": _parameters(interface, pointers),
         "ARRAYS": "\n".join(f" *   {line}" for line in described_arrays(interface)) or " *   (no arrays)",
         "ALIASES": "\n".join(f" * {line}" for line in aliasing(interface)) + "\n",
         "SIZE_ROOM": str(max(len(package.size_names), 1)),
@@ -82,7 +87,7 @@ def _values(interface: Interface) -> dict[str, str]:
         "FILL_EXTENTS": "\n".join(
             f"  extents->{each.name} = of->arrays[{number}].extent;" for number, each in enumerate(interface.arrays)
         ),
-        "POINTERS": "".join(f"{each.name}, " for each in interface.arrays),
+        "POINTERS": "".join(f"{name}, " for name in pointers),
         "HOST_TABLES": _host_tables(package) if package.host is not None else _NO_HOST,
         "CONTEXT_ALIGNMENT": str(ALIGNMENT),
         "SHARED": str(SHARED),

@@ -22,6 +22,10 @@ def matrix(*shape: int) -> Any:
     return NUMBERS.standard_normal(shape).astype(np.float32)
 
 
+def complex_matrix(*shape: int) -> Any:
+    return matrix(*shape) + 1j * matrix(*shape)
+
+
 def of_values(values: Any) -> Any:
     """Return a symmetric matrix with these eigenvalues."""
     found = BASIS * values @ BASIS.T
@@ -46,13 +50,30 @@ MATRICES: dict[str, Any] = {
     "pairs of both signs": of_values(np.r_[np.full(SIZE // 2, 1e18), np.full(SIZE // 2, -1e18)]),
     "tiny": of_values(np.linspace(1, 2, SIZE) * 1e-30),
     "large": of_values(np.linspace(1, 2, SIZE) * 1e30),
+    "complex, one": complex_matrix(1, 1),
+    "complex, two": complex_matrix(2, 2),
+    "complex, odd": complex_matrix(7, 7),
+    "complex, tall": complex_matrix(12, 5),
+    "complex, wide": complex_matrix(4, 9),
+    "complex, a batch": complex_matrix(3, 6, 4),
+    "complex, of rank two": complex_matrix(9, 2) @ complex_matrix(2, 6),
+    "complex, imaginary": 1j * matrix(6, 6),
+    "complex, of real numbers": of_values(np.linspace(-3, 1, SIZE)).astype(np.complex64),
+    "complex, zeros": np.zeros((6, 6), np.complex64),
+    "complex, tiny": complex_matrix(8, 8) * np.float32(1e-30),
+    "complex, large": complex_matrix(8, 8) * np.float32(1e30),
 }
 NAMES = drawn(list(MATRICES), by_level(6, len(MATRICES), len(MATRICES)))
 
 
+def wide(array: Any) -> Any:
+    """Return numbers in double precision."""
+    return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
+
+
 def scaled(name: str) -> tuple[Any, Any]:
     """Return a matrix in double precision, divided by its largest element, and that element."""
-    found = np.float64(MATRICES[name])
+    found = wide(MATRICES[name])
     scale = abs(found).max() or 1.0
     return found / scale, scale
 
@@ -64,7 +85,7 @@ def run(function: Callable[..., Any], *arguments: Any, to: Path) -> list[Any]:
 
 
 def check_orthogonal(columns: Any) -> None:
-    product = np.swapaxes(columns, -1, -2) @ columns
+    product = np.conj(np.swapaxes(columns, -1, -2)) @ columns
     np.testing.assert_allclose(product, np.broadcast_to(np.eye(product.shape[-1]), product.shape), atol=3e-6)
 
 
@@ -73,17 +94,18 @@ def check_orthogonal(columns: Any) -> None:
 def test_qr(name: str, mode: Any, tmp_path: Path) -> None:
     a, scale = scaled(name)
     q, r = run(lambda a: jnp.linalg.qr(a, mode=mode), MATRICES[name], to=tmp_path)
-    check_orthogonal(np.float64(q))
+    check_orthogonal(wide(q))
     assert (np.tril(r, -1) == 0).all()
-    np.testing.assert_allclose(np.float64(q) @ (np.float64(r) / scale), a, atol=1e-5)
+    np.testing.assert_allclose(wide(q) @ (wide(r) / scale), a, atol=1e-5)
     assert q.shape[-1] == (a.shape[-2] if mode == "complete" else min(a.shape[-2:]))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if MATRICES[name].shape[-1] == MATRICES[name].shape[-2]])
 def test_eigenvalues(name: str, tmp_path: Path) -> None:
     a = MATRICES[name]
-    values, vectors = map(np.float64, run(lambda a: jnp.linalg.eigh(a, symmetrize_input=False), a, to=tmp_path))
-    symmetric = np.tril(np.float64(a)) + np.tril(np.float64(a), -1).T
+    values, vectors = map(wide, run(lambda a: jnp.linalg.eigh(a, symmetrize_input=False), a, to=tmp_path))
+    symmetric = np.tril(wide(a)) + np.conj(np.tril(wide(a), -1)).T
+    symmetric -= 1j * np.diag(np.diag(symmetric).imag) if np.iscomplexobj(a) else 0
     scale = abs(symmetric).max() or 1.0
     check_orthogonal(vectors)
     assert (np.diff(values) >= 0).all()
@@ -96,9 +118,9 @@ def test_eigenvalues(name: str, tmp_path: Path) -> None:
 def test_singular_values(name: str, is_full: bool, tmp_path: Path) -> None:
     a, scale = scaled(name)
     found = run(lambda a: jnp.linalg.svd(a, full_matrices=is_full), MATRICES[name], to=tmp_path)
-    u, s, v = map(np.float64, found)
+    u, s, v = map(wide, found)
     check_orthogonal(u)
-    check_orthogonal(np.swapaxes(v, -1, -2))
+    check_orthogonal(np.conj(np.swapaxes(v, -1, -2)))
     count = min(a.shape[-2:])
     assert (np.diff(s) <= 0).all() and (s >= 0).all()
     np.testing.assert_allclose(s / scale, np.linalg.svd(a, compute_uv=False), atol=1e-5)
@@ -120,6 +142,21 @@ QR = lax.linalg.SvdAlgorithm.QR
 TOGETHER: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "QR's algorithm, wide": (by_library(QR), (matrix(6, 9),)),
     "QR's algorithm, tall": (by_library(QR), (matrix(9, 6),)),
+    "QR's algorithm, complex and wide": (by_library(QR), (complex_matrix(4, 6),)),
+    "QR's algorithm, complex and tall": (by_library(QR), (complex_matrix(6, 4),)),
+    "a complex pseudoinverse": (jnp.linalg.pinv, (complex_matrix(6, 4),)),
+    "complex reflections from the left": (
+        lambda a, c: jax.scipy.linalg.qr_multiply(a, c, mode="left")[0],
+        (complex_matrix(6, 4), complex_matrix(4, 3)),
+    ),
+    "complex reflections from the right": (
+        lambda a, c: jax.scipy.linalg.qr_multiply(a, c, mode="right")[0],
+        (complex_matrix(6, 4), complex_matrix(3, 6)),
+    ),
+    "complex reflections of conjugates": (
+        lambda a, c: jax.scipy.linalg.qr_multiply(a, c, mode="right", conjugate=True)[0],
+        (complex_matrix(6, 4), complex_matrix(3, 6)),
+    ),
     "values alone": (lambda a: lax.linalg.svd(a, compute_uv=False, algorithm=QR)[0], (matrix(9, 6),)),
     "least squares": (lambda a, b: jnp.linalg.lstsq(a, b)[0], (matrix(20, 5), matrix(20))),
     "a pseudoinverse": (jnp.linalg.pinv, (matrix(6, 4),)),
@@ -149,8 +186,9 @@ def test_programs_of_them(name: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_no_number_makes_none(tmp_path: Path) -> None:
-    a = np.where(np.arange(36).reshape(6, 6) == 15, np.nan, matrix(6, 6)).astype(np.float32)
+@pytest.mark.parametrize("given", [matrix(6, 6), complex_matrix(6, 6)], ids=["real", "complex"])
+def test_no_number_makes_none(given: Any, tmp_path: Path) -> None:
+    a = np.where(np.arange(36).reshape(6, 6) == 15, np.nan, given).astype(given.dtype)
     found = run(lambda a: (jnp.linalg.eigh(a), jnp.linalg.svd(a)), a, to=tmp_path)
     assert all(np.isnan(each).all() for each in found)
 

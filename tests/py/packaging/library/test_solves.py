@@ -19,9 +19,15 @@ def drawn(*shape: int) -> Any:
     return NUMBERS.standard_normal(shape).astype(np.float32)
 
 
+def of_complex(*shape: int) -> Any:
+    return drawn(*shape) + 1j * drawn(*shape)
+
+
 MATRIX = drawn(20, 20) + 6 * np.eye(20, dtype=np.float32)
 POSITIVE = MATRIX @ MATRIX.T
 NEGATIVE = POSITIVE - 90 * np.diag(np.arange(20) == 7).astype(np.float32)
+COMPLEX = of_complex(9, 9) + 6 * np.eye(9, dtype=np.float32)
+HERMITIAN = COMPLEX @ COMPLEX.conj().T
 SINGULAR = MATRIX * (np.arange(20) != 3)
 
 
@@ -32,6 +38,15 @@ def all_systems(a: Any, b: Any) -> list[Any]:
         for lower in (True, False)
         for turned in (True, False)
         for unit, scale in ((True, 0.1), (False, 1))
+    ]
+
+
+def adjoints(a: Any, b: Any) -> list[Any]:
+    """Both triangles, of the adjoint matrix, from both sides."""
+    return [
+        lax.linalg.triangular_solve(a, given, left_side=left, lower=lower, transpose_a=True, conjugate_a=True)
+        for lower in (True, False)
+        for left, given in ((True, b), (False, b.T))
     ]
 
 
@@ -48,6 +63,12 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "LU of wide and tall ones": (lambda a: (lax.linalg.lu(a), lax.linalg.lu(a.T)), (drawn(12, 17),)),
     "LU of a batch": (lax.linalg.lu, (drawn(3, 9, 9),)),
     "a system": (jnp.linalg.solve, (MATRIX, drawn(20))),
+    "complex triangles": (all_systems, (COMPLEX, of_complex(9, 3))),
+    "adjoint triangles": (adjoints, (COMPLEX, of_complex(9, 3))),
+    "Cholesky's, complex": (lambda a: (jnp.linalg.cholesky(a), jnp.linalg.cholesky(a, upper=True)), (HERMITIAN,)),
+    "LU, complex": (lambda a: (lax.linalg.lu(a), lax.linalg.lu(a[:, :4]), lax.linalg.lu(a[:4])), (of_complex(9, 9),)),
+    "a complex system": (jnp.linalg.solve, (of_complex(2, 9, 9), of_complex(2, 9, 1))),
+    "complex, of no rank": (lambda a: jnp.linalg.det(a), (COMPLEX * (np.arange(9) != 3),)),
     "of no rank": (lambda a: (jnp.linalg.det(a), lax.linalg.lu(a)[0]), (SINGULAR,)),
     "in a loop": (
         lambda a, b: lax.scan(lambda x, _: (jnp.linalg.solve(a, x) + b, x[0]), b, None, length=3),

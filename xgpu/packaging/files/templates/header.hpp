@@ -63,6 +63,8 @@ class memory {
   }
   memory(memory &&other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), release_(other.release_) {}
+  memory(const memory &) = delete;
+  memory &operator=(const memory &) = delete;
   memory &operator=(memory &&other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);

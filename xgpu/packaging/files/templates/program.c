@@ -289,7 +289,7 @@ static @P@_status add_all(session *s, const variant *of, const void *const *arra
 @P@_status @P@_unload(@P@_stream stream) { return machine_unload(stream); }
 
 @P@_status @P@_run(
-@PARAMETERS@    void *scratch, size_t scratch_bytes, @P@_stream stream) {
+@UNNAMED_PARAMETERS@    void *scratch, size_t scratch_bytes, @P@_stream stream) {
   const void *const arrays[ARRAYS + 1] = {@POINTERS@NULL};
 @COLLECT_SIZES@
   const signature *of;

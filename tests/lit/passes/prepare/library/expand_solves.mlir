@@ -34,15 +34,19 @@ func.func @main(%a: tensor<20x20xf32>) -> tensor<20x20xf32> {
 
 // -----
 
-// Calls of code that is not known stay, and complex systems.
+// Calls of code that is not known stay. Of the adjoint of a complex matrix the conjugates are taken first.
 
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT:    stablehlo.custom_call @mine
-// CHECK-NEXT:    "stablehlo.triangular_solve"
-// CHECK-NEXT:    return
+// CHECK:         stablehlo.imag %[[B:.*]] :
+// CHECK:         stablehlo.negate
+// CHECK:         stablehlo.while
+// CHECK:         stablehlo.divide %{{.*}} : tensor<1x1x20xcomplex<f32>>
+// CHECK-NOT:     triangular_solve
+// CHECK:         return
 func.func @main(%a: tensor<20x20xf32>, %b: tensor<20x20xcomplex<f32>>) -> (tensor<20x20xf32>, tensor<20x20xcomplex<f32>>) {
   %0 = stablehlo.custom_call @mine(%a) : (tensor<20x20xf32>) -> tensor<20x20xf32>
-  %1 = "stablehlo.triangular_solve"(%b, %b) <{left_side = true, lower = true, transpose_a = #stablehlo<transpose NO_TRANSPOSE>, unit_diagonal = false}> : (tensor<20x20xcomplex<f32>>, tensor<20x20xcomplex<f32>>) -> tensor<20x20xcomplex<f32>>
+  %1 = "stablehlo.triangular_solve"(%b, %b) <{left_side = true, lower = true, transpose_a = #stablehlo<transpose ADJOINT>, unit_diagonal = false}> : (tensor<20x20xcomplex<f32>>, tensor<20x20xcomplex<f32>>) -> tensor<20x20xcomplex<f32>>
   return %0, %1 : tensor<20x20xf32>, tensor<20x20xcomplex<f32>>
 }
 
@@ -92,9 +96,14 @@ func.func @main(%a: tensor<4x6xf32>) -> (tensor<4xf32>, tensor<4x4xf32>, tensor<
 
 // -----
 
-// Complex matrices are left.
+// Pairs of complex columns are first turned, so that what they are apart from orthogonal is real.
 // CHECK-LABEL: func.func @main
-// CHECK:         cusolver_syevd_ffi
+// CHECK:         stablehlo.while(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) : tensor<i32>, tensor<1x8x8xcomplex<f32>>, tensor<1x8x8xcomplex<f32>>
+// CHECK:         dense<49> : tensor<i32>
+// CHECK:         stablehlo.multiply {{.*}} : tensor<1x8x4xcomplex<f32>>
+// CHECK:         stablehlo.abs {{.*}} : (tensor<1x4xcomplex<f32>>) -> tensor<1x4xf32>
+// CHECK-NOT:     cusolver
+// XLA:           cusolver_syevd_ffi
 func.func @main(%a: tensor<7x7xcomplex<f32>>) -> (tensor<7x7xcomplex<f32>>, tensor<7xf32>, tensor<i32>) {
   %0:3 = stablehlo.custom_call @cusolver_syevd_ffi(%a) {mhlo.backend_config = {algorithm = 0 : ui8, lower = true}} : (tensor<7x7xcomplex<f32>>) -> (tensor<7x7xcomplex<f32>>, tensor<7xf32>, tensor<i32>)
   return %0#0, %0#1, %0#2 : tensor<7x7xcomplex<f32>>, tensor<7xf32>, tensor<i32>
