@@ -22,7 +22,7 @@ from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, read_program
 from xgpu.passes.tiles.blocks.checks import check_block_kernel
 from xgpu.passes.tiles.blocks.kernel import BlockWriter
-from xgpu.passes.tiles.blocks.program import BlockKernel
+from xgpu.passes.tiles.blocks.program import ScheduledKernel
 from xgpu.passes.tiles.chains.kernel import ChainKernel
 from xgpu.passes.tiles.chains.program import read_chain
 from xgpu.passes.tiles.kernel_checks import check_chain, check_groups, check_program, check_warps, schedule_of
@@ -99,7 +99,7 @@ def _chained(kind: type[ChainSchedule], function: ir.Operation, target: Device) 
 
 
 def _of_any_operations(function: ir.Operation, target: Device) -> None:
-    kernel = BlockKernel.read(function, schedule_of(function, BlockProgramSchedule))
+    kernel = ScheduledKernel.read(function, schedule_of(function, BlockProgramSchedule))
     check_block_kernel(kernel, target)
     BlockWriter(kernel).write()
 

@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
 from xgpu.block_plan.memory.layouts import NOT_ASYNCHRONOUS, NOT_WIDE, innermost
 from xgpu.block_plan.memory.strides import CHUNK_BYTES, copy_unit, innermost_of, strides_of
-from xgpu.block_plan.order.events import Plan
+from xgpu.block_plan.order.events import StagedGraph
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, TileOp
 from xgpu.indexing.access import shape_of
@@ -66,7 +66,7 @@ def _given_innermost(kernel: BlockKernel, given: Mapping[int, ir.Attribute]) -> 
     return found
 
 
-def _copies(kernel: BlockKernel, plan: Plan) -> dict[int, list[int]]:
+def _copies(kernel: BlockKernel, plan: StagedGraph) -> dict[int, list[int]]:
     """Return what copies of each memory to and from arrays cost, for each innermost dimension."""
     found: dict[int, list[int]] = {}
     for op in kernel.ops:

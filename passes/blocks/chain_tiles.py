@@ -3,9 +3,9 @@
 from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.block_plan.chains import Chains, Copy, Where, choose, missing_copies
+from xgpu.block_plan.chains import Chains, MissingCopy, Where, choose, missing_copies
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
-from xgpu.block_plan.warps import Product, arrange
+from xgpu.block_plan.warps import WarpProduct, arrange
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp
 from xgpu.passes.framework.base import Pass
@@ -66,7 +66,7 @@ def _choose(kernel: BlockKernel) -> Chains:
     return choose(kernel.graph, kernel.threads, given)
 
 
-def _insert(kernel: BlockKernel, copy: Copy) -> None:
+def _insert(kernel: BlockKernel, copy: MissingCopy) -> None:
     """Insert a copy of a tile in shared memory for some of its readers."""
     value, place = kernel.values[copy.tile], kernel.ops[copy.before]
     with ir.InsertionPoint(place), place.location:
@@ -94,7 +94,7 @@ def _arrange_warps(kernel: BlockKernel, chains: Chains) -> None:
                 op.attributes[attributes.WARPS] = given[0] if given else attributes.int_array(chosen)
 
 
-def _product(kernel: BlockKernel, number: int) -> Product:
+def _product(kernel: BlockKernel, number: int) -> WarpProduct:
     node = kernel.graph.nodes[number]
     assert node.dimensions is not None, "a product has them"
     left, right = node.dimensions
@@ -104,4 +104,4 @@ def _product(kernel: BlockKernel, number: int) -> Product:
     for operand, dimensions, place in parts:
         for dimension in dimensions:
             sizes[place] *= shapes[operand][dimension]
-    return Product(*sizes)
+    return WarpProduct(*sizes)

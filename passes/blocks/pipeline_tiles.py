@@ -6,7 +6,7 @@ from xgpu import ir
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
 from xgpu.block_plan.memory.storage import Block, place
 from xgpu.block_plan.memory.strides import CHUNK_BYTES, copy_unit
-from xgpu.block_plan.order.events import Plan, text_order
+from xgpu.block_plan.order.events import StagedGraph, text_order
 from xgpu.block_plan.order.lifetimes import lifetimes
 from xgpu.block_plan.order.meetings import meetings
 from xgpu.block_plan.pipelines import MOST_STAGES, stages_of
@@ -69,7 +69,7 @@ class PipelineTiles(Pass):
         remark(self.NAME, kernel.ops[steps], why, stages, node.count, sizes[max(2, stages)], max(2, stages))
         return stages
 
-    def _write_copies(self, kernel: BlockKernel, plan: Plan) -> None:
+    def _write_copies(self, kernel: BlockKernel, plan: StagedGraph) -> None:
         layouts = layouts_of(kernel, plan)
         for op in kernel.ops:
             view = op.opview
@@ -89,7 +89,7 @@ class PipelineTiles(Pass):
 def _bytes_with(kernel: BlockKernel, steps: int, stages: int) -> int:
     """Return the bytes of shared memory with so many stages, in the order of the text."""
     now = plan_of(kernel)
-    plan = Plan(now.graph, now.where, {**now.stages, steps: stages})
+    plan = StagedGraph(now.graph, now.where, {**now.stages, steps: stages})
     order = text_order(plan)
     used = lifetimes(plan, order, meetings(plan, order).nodes)
     layouts = layouts_of(kernel, plan)

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
-from xgpu.block_plan.memory.storage import Block, Placement, overlaps, place
-from xgpu.block_plan.order.events import Plan
+from xgpu.block_plan.memory.storage import Block, MemoryPlan, overlaps, place
+from xgpu.block_plan.order.events import StagedGraph
 from xgpu.block_plan.order.lifetimes import lifetimes
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dialects import attributes
@@ -80,7 +80,7 @@ class PlaceTiles(Pass):
         }
         kernel.decide(attributes.OFFSET, offsets, attributes.int_attribute(-1))
 
-    def _check(self, kernel: BlockKernel, placement: Placement) -> None:
+    def _check(self, kernel: BlockKernel, placement: MemoryPlan) -> None:
         remark(self.NAME, kernel.function, "{} bytes of shared memory; at least {}", placement.size, placement.bound)
         most = device(self.target).shared_bytes_optin
         if placement.size > most:
@@ -91,7 +91,7 @@ class PlaceTiles(Pass):
             )
 
 
-def _blocks(kernel: BlockKernel, plan: Plan, used: Mapping[int, int]) -> list[Block]:
+def _blocks(kernel: BlockKernel, plan: StagedGraph, used: Mapping[int, int]) -> list[Block]:
     """Return the blocks of memory of the tiles, in order, with all their buffers."""
     layouts, copies, swizzles = (
         layouts_of(kernel, plan),

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
-from xgpu.block_plan.order.events import Order, Plan
+from xgpu.block_plan.order.events import BlockOrder, StagedGraph
 from xgpu.block_plan.order.schedules import schedule
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp
@@ -50,7 +50,7 @@ class ScheduleTiles(Pass):
             remark(self.NAME, kernel.function, text, found.in_steps, found.outside, found.peak)
 
 
-def _move(kernel: BlockKernel, plan: Plan, order: Order) -> None:
+def _move(kernel: BlockKernel, plan: StagedGraph, order: BlockOrder) -> None:
     """Put the operations of each region in their order; what is computed where it is read before what reads it."""
     for region, numbers in order.regions.items():
         waiting = {number for number in kernel.graph.within(region) if not plan.acts(number)}
@@ -66,7 +66,7 @@ def _move(kernel: BlockKernel, plan: Plan, order: Order) -> None:
             kernel.ops[number].move_before(last.operation)
 
 
-def _computed(plan: Plan, reader: int, waiting: set[int]) -> list[int]:
+def _computed(plan: StagedGraph, reader: int, waiting: set[int]) -> list[int]:
     """Return what ``reader`` reads and nothing else has computed so far, in order; it is then no longer waiting."""
     graph = plan.graph
     found: set[int] = set()

@@ -5,7 +5,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
 from xgpu.block_plan.memory.swizzles import conflicts, order_of, row_chunks, swizzle_of
-from xgpu.block_plan.order.events import Plan
+from xgpu.block_plan.order.events import StagedGraph
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp
 from xgpu.passes.blocks.support.decided import layouts_of, plan_of, read_down
@@ -46,7 +46,7 @@ class SwizzleTiles(Pass):
             decided = {tile: found[memory] for tile, memory in plan.memory.items() if memory in found}
             kernel.decide(attributes.SWIZZLE, decided, attributes.int_array(()))
 
-    def _swizzle(self, kernel: BlockKernel, plan: Plan, memory: int) -> tuple[int, int, int] | None:
+    def _swizzle(self, kernel: BlockKernel, plan: StagedGraph, memory: int) -> tuple[int, int, int] | None:
         """Return the swizzle of an operand of a product; None if its columns do not conflict, or none would help."""
         tile, strides = kernel.graph.tiles[memory], layouts_of(kernel, plan)[memory]
         order = order_of(tile, strides)

@@ -25,7 +25,7 @@ _PREDICATES = {name: getattr(ir.arith.CmpIPredicate, name) for name in "eq ne sl
 
 
 @dataclass(frozen=True)
-class Layout:
+class FloatLayout:
     """The parts of an IEEE binary format: the exponent field of 1.0 is ``bias``; ``mantissa`` bits are stored."""
 
     bits: int
@@ -59,7 +59,7 @@ def _split(value: float) -> tuple[float, int]:
     return float.fromhex(mantissa), int(exponent)
 
 
-LAYOUTS = {32: Layout(32, 23, 127), 64: Layout(64, 52, 1023)}
+LAYOUTS = {32: FloatLayout(32, 23, 127), 64: FloatLayout(64, 52, 1023)}
 """The layouts of f32 and f64 by width."""
 
 

@@ -26,7 +26,7 @@ _PRODUCT = "stablehlo.dot_general"
 _CONSTANT = "stablehlo.constant"
 
 
-class BlockSchedule(Protocol):
+class TileSchedule(Protocol):
     """The numbers that the schedules of all kernels of tiles have: tiles, threads and blocks."""
 
     @property
@@ -42,7 +42,7 @@ class BlockSchedule(Protocol):
 
 
 @dataclass(frozen=True)
-class BlockProgram[ScheduleT: BlockSchedule]:
+class ProductProgram[ScheduleT: TileSchedule]:
     """A kernel whose blocks add up products of tiles, step by step, and write what follows.
 
     ``products`` are those of a step: of one tile, ``left``, with each of the tiles ``rights``. ``totals`` are the sums
@@ -101,7 +101,7 @@ class BlockProgram[ScheduleT: BlockSchedule]:
         return rows, columns
 
 
-def read_program[ScheduleT: BlockSchedule](function: ir.Operation, schedule: ScheduleT) -> BlockProgram[ScheduleT]:
+def read_program[ScheduleT: TileSchedule](function: ir.Operation, schedule: ScheduleT) -> ProductProgram[ScheduleT]:
     """Return a function's blocks. Raises `CompilerError` for a form that there is no code for."""
     if len(function.regions[0].blocks) != 1:
         refuse(PASS, function, f"expected a body of one block, got {len(function.regions[0].blocks)}")
@@ -123,7 +123,7 @@ def read_program[ScheduleT: BlockSchedule](function: ir.Operation, schedule: Sch
     (*_, end) = blocks.body.operations
     written = list(blocks.body.arguments)[3:]
     stores = tuple(stored(end.operation, number, array, at, sizes) for number, array in enumerate(written))
-    return BlockProgram(function, blocks, steps, products, left, rights, stores, schedule, grouped, computed)
+    return ProductProgram(function, blocks, steps, products, left, rights, stores, schedule, grouped, computed)
 
 
 def _grouped(blocks: BlocksOp) -> GroupRowsOp | None:

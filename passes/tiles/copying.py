@@ -5,7 +5,7 @@ from xgpu.dialects.block import copies, waits
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.boxes import Boxes
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
-from xgpu.passes.tiles.roles import Order
+from xgpu.passes.tiles.roles import TileOrder
 from xgpu.passes.tiles.structured import Values
 from xgpu.records import dataclass
 
@@ -51,7 +51,7 @@ class Source:
 class Copies:
     """The code of the warp; one lane executes it."""
 
-    order: Order
+    order: TileOrder
     ring: Ring
     sources: tuple[Source, ...]
 

@@ -16,7 +16,7 @@ from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.tiles.prologues import NARROW_BITS, narrow_text
 from xgpu.indexing.tiles.warp_tiles import type_problem
 from xgpu.passes.support.refusals import refuse
-from xgpu.passes.tiles.block_program import PASS, BlockProgram, BlockSchedule, check_numbers, read_tiles
+from xgpu.passes.tiles.block_program import PASS, ProductProgram, TileSchedule, check_numbers, read_tiles
 from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.warp_copies import operand_rows
 from xgpu.structure import defining_op, dtype_of, element_of, walk
@@ -39,7 +39,7 @@ def schedule_of[ScheduleT: Schedule](function: ir.Operation, kind: type[Schedule
     return schedule
 
 
-def check_program(program: BlockProgram[BlockSchedule]) -> None:
+def check_program(program: ProductProgram[TileSchedule]) -> None:
     """Raise `CompilerError` for a kernel that no threads compute, or that is none of its schedule's tiles."""
     _check_function(program)
     _check_products(program)
@@ -62,7 +62,7 @@ def check_program(program: BlockProgram[BlockSchedule]) -> None:
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {found}")
 
 
-def check_groups(program: BlockProgram[ProductSchedule], device: Device) -> None:
+def check_groups(program: ProductProgram[ProductSchedule], device: Device) -> None:
     """Raise `CompilerError` for a schedule by which no warp groups compute a kernel."""
     results = [-(-dtype_of(each.tile).storage_bits // 8) for each in program.stores]
     grid, steps = program.blocks.grid, program.steps.count
@@ -72,7 +72,7 @@ def check_groups(program: BlockProgram[ProductSchedule], device: Device) -> None
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
 
 
-def check_warps(program: BlockProgram[WarpProductSchedule], device: Device) -> None:
+def check_warps(program: ProductProgram[WarpProductSchedule], device: Device) -> None:
     """Raise `CompilerError` for a product, or a schedule, by which no warps compute a kernel."""
     product, *others = program.products
     if program.computed is not None:
@@ -118,7 +118,7 @@ def chain_sizes(program: ChainProgram) -> ChainSizes:
     return ChainSizes(fixed, fed, results, len(program.started))
 
 
-def _check_function(program: BlockProgram[BlockSchedule]) -> None:
+def _check_function(program: ProductProgram[TileSchedule]) -> None:
     check_launch(program.function, program.blocks, program.schedule.blocks, program.schedule.threads)
 
 
@@ -159,7 +159,7 @@ def check_launch(function: ir.Operation, of: BlocksOp, count: int, threads: int)
             )
 
 
-def _check_products(program: BlockProgram[BlockSchedule]) -> None:
+def _check_products(program: ProductProgram[TileSchedule]) -> None:
     for product in program.products:
         _check_operands(product)
     for tile in (program.left, *program.rights):
@@ -172,7 +172,7 @@ def _check_products(program: BlockProgram[BlockSchedule]) -> None:
             refuse(PASS, tile.operation, f"expected a tile of {first.tile.type}, as the first product's")
 
 
-def _check_computed(program: BlockProgram[BlockSchedule], operand: ir.Value) -> None:
+def _check_computed(program: ProductProgram[TileSchedule], operand: ir.Value) -> None:
     """Check that a left operand is one that threads compute of elements that they read from shared memory."""
     for tile in read_tiles(program.products[0], operand, "tiles of arrays", ()):
         _check_array(program, tile)
@@ -193,14 +193,14 @@ def _check_operands(product: ir.Operation) -> None:
         refuse(PASS, product, f"expected a sum of {total}, got {got}")
 
 
-def _check_array(program: BlockProgram[BlockSchedule], tile: TileOp) -> None:
+def _check_array(program: ProductProgram[TileSchedule], tile: TileOp) -> None:
     """Check that a tile is one of an input."""
     entry = program.function.regions[0].blocks[0]
     if tile.array not in list(entry.arguments)[: len(entry.arguments) - len(program.outputs)]:
         refuse(PASS, tile.operation, "expected a tile of an input of the kernel")
 
 
-def _check_groups(program: BlockProgram[BlockSchedule], grouped: GroupRowsOp) -> None:
+def _check_groups(program: ProductProgram[TileSchedule], grouped: GroupRowsOp) -> None:
     """Check that the sizes of groups are a tile of an input, and tiles have as many rows as it says."""
     view = None if (op := defining_op(grouped.sizes)) is None else op.opview
     if not isinstance(view, TileOp):

@@ -8,7 +8,7 @@ from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
 from xgpu.passes.tiles.copying import Source
 from xgpu.passes.tiles.results import Results
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
-from xgpu.passes.tiles.roles import Order, below
+from xgpu.passes.tiles.roles import TileOrder, below
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.records import dataclass
 from xgpu.structure import element_of
@@ -23,7 +23,7 @@ class Products:
     the first, then those of the next.
     """
 
-    order: Order
+    order: TileOrder
     ring: Ring
     left: Source
     rights: tuple[Source, ...]

@@ -18,14 +18,14 @@ from xgpu.indexing.tiles.ragged_maps import table_bytes
 from xgpu.indexing.tiles.row_panels import Panels
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_if
-from xgpu.passes.tiles.block_program import PASS, BlockProgram
+from xgpu.passes.tiles.block_program import PASS, ProductProgram
 from xgpu.passes.tiles.boxes import Boxes, add_workspace
 from xgpu.passes.tiles.copying import Copies, Source
 from xgpu.passes.tiles.multiplying import Products
 from xgpu.passes.tiles.prologues.multiplying import ComputedProducts
 from xgpu.passes.tiles.results import Results, Room, Staging, meet_cluster
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
-from xgpu.passes.tiles.roles import Order, RowGroups, ThreadNumbers, below, equal, leave_registers, take_registers
+from xgpu.passes.tiles.roles import RowGroups, ThreadNumbers, TileOrder, below, equal, leave_registers, take_registers
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
@@ -33,7 +33,7 @@ from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 class ProductKernel:
     """Writes the threads of one kernel in place of its blocks."""
 
-    def __init__(self, program: BlockProgram[ProductSchedule], device: Device):
+    def __init__(self, program: ProductProgram[ProductSchedule], device: Device):
         schedule = program.schedule
         self._program, self._device = program, device
         self._groups, self._stages, self._cluster = schedule.groups, schedule.stages, schedule.cluster
@@ -93,7 +93,7 @@ class ProductKernel:
         *_, map_room, barriers, table = rooms
         grouped = self._program.grouped
         groups = None if grouped is None else RowGroups(grouped, table)
-        order = Order(self._program, place, self._cluster, self._program.schedule.split, groups)
+        order = TileOrder(self._program, place, self._cluster, self._program.schedule.split, groups)
         maps = self._encode(place, workspace, map_room)
         ring = Ring(self._stages, barriers)
         self._initialize(place, ring, groups)

@@ -24,7 +24,7 @@ from xgpu.indexing.tiles.row_panels import ADDED, Panels
 from xgpu.passes.llvm.memory import load, store
 from xgpu.passes.support.arith_builder import constant as splat
 from xgpu.passes.support.scf_ops import create_index
-from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
+from xgpu.passes.tiles.block_program import ProductProgram, TileSchedule
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
 from xgpu.passes.tiles.fragment_code import FragmentCode
 from xgpu.passes.tiles.ring import as_i32, i32, offset
@@ -75,7 +75,7 @@ class Results:
     they last used it. A thread's vector of sums has those of each product, one after the other.
     """
 
-    program: BlockProgram[BlockSchedule]
+    program: ProductProgram[TileSchedule]
     place: ThreadNumbers
     panels: Panels
     staging: tuple[Staging, ...]

@@ -17,10 +17,10 @@ from xgpu.indexing.tiles.ragged_maps import GROUP_BYTES
 from xgpu.indexing.tiles.tile_order import tile_order
 from xgpu.passes.llvm.memory import load, store
 from xgpu.passes.support.scf_ops import create_index, create_integer
-from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
+from xgpu.passes.tiles.block_program import ProductProgram, TileSchedule
 from xgpu.passes.tiles.fragment_code import FragmentCode
 from xgpu.passes.tiles.ring import as_i32, i32, offset
-from xgpu.passes.tiles.structured import Loop, Values, counted, once
+from xgpu.passes.tiles.structured import Values, WrittenLoop, counted, once
 from xgpu.records import dataclass
 from xgpu.structure import defining_op
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
@@ -135,20 +135,20 @@ class RowGroups:
 
 
 @dataclass(frozen=True)
-class Order:
+class TileOrder:
     """The order in which a block computes tiles: those of its cluster, which are one below the other.
 
     Or a cluster of ``split`` blocks computes one tile: each takes its part of the steps. ``groups`` finds the rows of a
     tile if they are in groups.
     """
 
-    program: BlockProgram[BlockSchedule]
+    program: ProductProgram[TileSchedule]
     place: ThreadNumbers
     cluster: int
     split: int = 1
     groups: RowGroups | None = None
 
-    def tiles(self, inits: Sequence[ir.Value]) -> AbstractContextManager[Loop]:
+    def tiles(self, inits: Sequence[ir.Value]) -> AbstractContextManager[WrittenLoop]:
         """Write the loop over the tiles of a block."""
         if self.split > 1:
             return once(self.place.cluster, inits)
@@ -166,7 +166,7 @@ class Order:
         whole = IndexingMap(ranges((down + 1,)), (), ((dim(0) + band - 1) // band * (band * along),))
         return ApplyIndexingOp.build(whole, [groups.tiles()])[0]
 
-    def steps(self, inits: Sequence[ir.Value]) -> AbstractContextManager[Loop]:
+    def steps(self, inits: Sequence[ir.Value]) -> AbstractContextManager[WrittenLoop]:
         """Write the loop over the block's steps of a tile."""
         first, count = self.first_step, self.program.steps.count
         end = create_index(count) if self.split == 1 else self._first_step_of(dim(0) + 1)

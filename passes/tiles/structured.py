@@ -13,7 +13,7 @@ Values = list[ir.Value]
 
 
 @dataclass
-class Loop:
+class WrittenLoop:
     """A loop being written: its counter, and what it carries; ``carried`` is assigned to before the body ends."""
 
     counter: ir.Value
@@ -22,11 +22,11 @@ class Loop:
 
 
 @contextmanager
-def counted(lower: ir.Value, upper: ir.Value, step: ir.Value, inits: Sequence[ir.Value]) -> Iterator[Loop]:
+def counted(lower: ir.Value, upper: ir.Value, step: ir.Value, inits: Sequence[ir.Value]) -> Iterator[WrittenLoop]:
     """Write ``scf.for``, which stays a loop; the body assigns to ``carried``, and the results are known afterwards."""
     op, block = create_for(lower, upper, step, inits)
     op.attributes[UNROLL] = ir.StringAttr.get("none")
-    loop = Loop(block.arguments[0], [*list(block.arguments)[1:]])
+    loop = WrittenLoop(block.arguments[0], [*list(block.arguments)[1:]])
     with ir.InsertionPoint(block):
         yield loop
         ir.scf.yield_(loop.carried)
@@ -34,9 +34,9 @@ def counted(lower: ir.Value, upper: ir.Value, step: ir.Value, inits: Sequence[ir
 
 
 @contextmanager
-def once(counter: ir.Value, inits: Sequence[ir.Value]) -> Iterator[Loop]:
+def once(counter: ir.Value, inits: Sequence[ir.Value]) -> Iterator[WrittenLoop]:
     """Write what would be the body of a loop with one iteration, whose counter is given."""
-    loop = Loop(counter, list(inits))
+    loop = WrittenLoop(counter, list(inits))
     yield loop
     loop.results = loop.carried
 

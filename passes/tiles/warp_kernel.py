@@ -10,10 +10,10 @@ from xgpu.dialects.block.memory import SharedMemoryOp
 from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.emit.families.products.warp_schedule import WarpProductSchedule
 from xgpu.passes.support.scf_ops import create_index
-from xgpu.passes.tiles.block_program import BlockProgram
+from xgpu.passes.tiles.block_program import ProductProgram
 from xgpu.passes.tiles.results import Results, Room
 from xgpu.passes.tiles.ring import i32, offset
-from xgpu.passes.tiles.roles import Order, ThreadNumbers, below
+from xgpu.passes.tiles.roles import ThreadNumbers, TileOrder, below
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.warp_copies import RowCopies, operand_rows
 from xgpu.passes.tiles.warp_multiplying import WarpProducts
@@ -23,7 +23,7 @@ from xgpu.records import dataclass
 class WarpProductKernel:
     """Writes the threads of one kernel in place of its blocks."""
 
-    def __init__(self, program: BlockProgram[WarpProductSchedule]):
+    def __init__(self, program: ProductProgram[WarpProductSchedule]):
         self._program, self._schedule = program, program.schedule
 
     def write(self) -> None:
@@ -39,11 +39,11 @@ class WarpProductKernel:
     def _write_threads(self, outputs: Values) -> Values:
         schedule, program = self._schedule, self._program
         place = ThreadNumbers.compute(program.function, schedule.cluster)
-        order = Order(program, place, schedule.cluster)
+        order = TileOrder(program, place, schedule.cluster)
         memory = SharedMemoryOp.build(schedule.shared_bytes)
         operands = self._operands(memory)
         products = WarpProducts(operands, schedule.holders, place.thread)
-        pipeline = Pipeline(order, operands, products, schedule.stages, schedule.ahead)
+        pipeline = WarpPipeline(order, operands, products, schedule.stages, schedule.ahead)
         # The ring's memory is free once the last step is over.
         room = Room(memory, schedule.panels.bytes)
         results = Results(program, place, schedule.panels, (), room, is_met=True)
@@ -67,14 +67,14 @@ class WarpProductKernel:
 
 
 @dataclass(frozen=True, eq=False)
-class Pipeline:
+class WarpPipeline:
     """The steps of a tile, whose copies run ahead of its products.
 
     If ``is_ahead``, all copies are asynchronous, and threads meet for a step, and read its first fragments, before they
     multiply the last ones of the step before.
     """
 
-    order: Order
+    order: TileOrder
     operands: tuple[RowCopies, RowCopies]
     products: WarpProducts
     stages: int

@@ -17,8 +17,7 @@ from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.affine import symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
-from xgpu.passes.tiles.block_program import BlockProgram as ProductProgram
-from xgpu.passes.tiles.block_program import read_program
+from xgpu.passes.tiles.block_program import ProductProgram, read_program
 from xgpu.structure import defining_op, dtype_of, element_of, replace_op, users_of, walk
 
 EMITTER = "product"

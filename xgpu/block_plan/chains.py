@@ -32,7 +32,7 @@ class Chains:
 
 
 @dataclass(frozen=True)
-class Copy:
+class MissingCopy:
     """A copy in shared memory that is missing of a tile: for these readers, or for what steps carry."""
 
     tile: int
@@ -59,7 +59,7 @@ def choose(graph: Graph, threads: int, given: Mapping[int, Where]) -> Chains:
     return chains
 
 
-def missing_copies(graph: Graph, chains: Chains) -> list[Copy]:
+def missing_copies(graph: Graph, chains: Chains) -> list[MissingCopy]:
     """Return the copies in shared memory without which operations cannot read what they are to read."""
     found = []
     for tile, form in chains.form.items():
@@ -69,12 +69,12 @@ def missing_copies(graph: Graph, chains: Chains) -> list[Copy]:
             dict.fromkeys(each for each in graph.readers[tile] if not _reads_fragments(graph, each, tile, form, chains))
         )
         if readers:
-            found.append(Copy(tile, readers, readers[0]))
+            found.append(MissingCopy(tile, readers, readers[0]))
     for number, node in enumerate(graph.nodes):
         if node.kind == "steps":
             end = _end_of(graph, node.body)
             copied = _copied(graph, graph.carried_by(number), chains)
-            found += [Copy(each.yielded, (end,), end, operand) for operand, each in copied]
+            found += [MissingCopy(each.yielded, (end,), end, operand) for operand, each in copied]
     return found
 
 

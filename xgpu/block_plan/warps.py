@@ -9,7 +9,7 @@ ATOM_ROWS, ATOM_COLUMNS = 16, 8
 
 
 @dataclass(frozen=True)
-class Product:
+class WarpProduct:
     """A product of tiles: ``batch`` of them, of ``rows`` by ``contracted`` and ``contracted`` by ``columns``."""
 
     batch: int
@@ -18,7 +18,7 @@ class Product:
     contracted: int
 
 
-def elements_read(product: Product, down: int, across: int) -> int:
+def elements_read(product: WarpProduct, down: int, across: int) -> int:
     """Return how many elements of the operands all warps read: each those of its rows and of its columns."""
     rows, columns = (
         math.ceil(product.rows / ATOM_ROWS) * ATOM_ROWS,
@@ -27,13 +27,13 @@ def elements_read(product: Product, down: int, across: int) -> int:
     return product.batch * product.contracted * (rows * across + columns * down)
 
 
-def busiest(product: Product, down: int, across: int) -> int:
+def busiest(product: WarpProduct, down: int, across: int) -> int:
     """Return how many instructions the busiest warp has for each of the contracted dimension."""
     rows, columns = math.ceil(product.rows / ATOM_ROWS), math.ceil(product.columns / ATOM_COLUMNS)
     return product.batch * math.ceil(rows / down) * math.ceil(columns / across)
 
 
-def arrange(products: list[Product], warps: int) -> tuple[int, int]:
+def arrange(products: list[WarpProduct], warps: int) -> tuple[int, int]:
     """Return how many warps are down the rows and across the columns of products that share registers' form.
 
     The busiest warp has as little to do as can be, then as few elements are read as can be. (Mirage: `thr_layout`.)

@@ -45,7 +45,7 @@ type _Placed = tuple[Scope, float, Members]
 """The scope at which members compute an operation, and how many times."""
 
 
-class Kernel(Protocol):
+class KernelKind(Protocol):
     """A kind of kernels as the planner knows it, whose members differ in nothing but what they compute."""
 
     def shares(self, op: ir.Operation) -> bool:
@@ -53,7 +53,7 @@ class Kernel(Protocol):
         ...
 
 
-class Need[K: Kernel](NamedTuple):
+class Need[K: KernelKind](NamedTuple):
     """The need of ``kernels`` kernels of one kind, ``members``: each computes ``times`` elements of a value."""
 
     kernel: K
@@ -62,7 +62,7 @@ class Need[K: Kernel](NamedTuple):
     times: float
 
 
-class Evaluations[K: Kernel]:
+class Evaluations[K: KernelKind]:
     """Counts evaluations of a block's operations in reverse order, in which `want` and `compute` are called.
 
     Kernels of one kind that read a value at the same scopes are counted as one: a program in which many kernels compute
@@ -273,7 +273,7 @@ class Computed(NamedTuple):
     places: int
 
 
-def computed[K: Kernel](
+def computed[K: KernelKind](
     operations: Sequence[ir.Operation], roots: Iterable[ir.Value], kernel: K, heroes: Collection[ir.Operation]
 ) -> Iterator[Computed]:
     """Yield what a kernel of ``roots`` computes of ``operations``, in order, from the last one on.
@@ -297,7 +297,7 @@ def computed[K: Kernel](
         yield Computed(op, times, max(map(len, needs), default=0))
 
 
-def executed[K: Kernel](
+def executed[K: KernelKind](
     operations: Sequence[ir.Operation],
     roots: Iterable[ir.Value],
     kernel: K,

@@ -40,14 +40,14 @@ _LEAST_GAIN, _LEAST_LAUNCHES = 1.2, 2
 
 
 @dataclass(frozen=True)
-class Computed:
+class ComputedMatrix:
     """How a kernel computes an array: the bytes of the arrays that it reads, and the instructions for each element."""
 
     read: int
     instructions: float
 
 
-def computed(value: ir.Value, reader: ir.Operation) -> Computed | None:
+def computed(value: ir.Value, reader: ir.Operation) -> ComputedMatrix | None:
     """Return how a kernel computes ``value``, of which only ``reader`` needs the elements; None if it is stored anyway.
 
     Stored is what XLA computes, what reductions and other heroes make, what others read too, and what takes long.
@@ -70,7 +70,7 @@ def computed(value: ir.Value, reader: ir.Operation) -> Computed | None:
         new = {operand for operand in op.operands if not is_immediate(operand)} - seen
         pending += new
         seen |= new
-    return Computed(read, executed) if is_computed else None
+    return ComputedMatrix(read, executed) if is_computed else None
 
 
 def _readers(value: ir.Value) -> Iterator[ir.Operation]:
@@ -105,7 +105,7 @@ def matrix_for_sums(op: ir.Operation, target: Device) -> int | None:
     return number if made is not None and _is_faster(op, made, number, target) else None
 
 
-def _is_faster(op: ir.Operation, made: Computed, number: int, target: Device) -> bool:
+def _is_faster(op: ir.Operation, made: ComputedMatrix, number: int, target: Device) -> bool:
     """Whether sums are expected to be clearly faster than to store the operand ``number`` for a library."""
     product, matrix = Product(op), op.operands[number]
     bandwidth = target.memory_bandwidth * SHARE_OF_MEMORY
@@ -127,7 +127,7 @@ def sums_seconds(op: ir.Operation, number: int, target: Device) -> float:
     return _sums_seconds(op, made, number, target)
 
 
-def _sums_seconds(op: ir.Operation, made: Computed, number: int, target: Device) -> float:
+def _sums_seconds(op: ir.Operation, made: ComputedMatrix, number: int, target: Device) -> float:
     product = Product(op)
     rows = product.n if number == 0 else product.m
     each = _PER_PRODUCT + _more_passes(op, number)

@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.analysis.bitcasts import is_bitcast
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE
 from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_address_for, is_cast_for, is_read_by_kernels
-from xgpu.fusion.product_orders import Operand, Product
+from xgpu.fusion.product_orders import LabelledProduct, StoredOperand
 from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.structure import dtype_of, is_argument, is_result_of, producer
@@ -17,7 +17,7 @@ TRANSPOSE = "stablehlo.transpose"
 
 def labelled_product(
     op: ir.Operation, block: ir.Block, wanted: Sequence[int] | None = None, transposes: Sequence[ir.Operation] = ()
-) -> Product:
+) -> LabelledProduct:
     """Return a product of ``block`` whose dimensions are numbers: those of its result, after them the contracted ones.
 
     The result is read in the order ``wanted``, by ``transposes`` if there are any, else as it is.
@@ -32,10 +32,10 @@ def labelled_product(
     for operand, now in zip(op.operands, labels, strict=True):
         value = behind_transposes(operand)
         memory = tuple(now[i] for i in _inverse(_permutation_from(value, operand)))
-        operands.append(Operand(memory, now, _bytes(value), is_made(value, block)))
+        operands.append(StoredOperand(memory, now, _bytes(value), is_made(value, block)))
     read = all(is_read_by_kernels(use) for use in transposes or [op])
     bits = dtype_of(result).storage_bits
-    return Product(tuple(sizes), batch, (operands[0], operands[1]), tuple(wanted), bits, read)
+    return LabelledProduct(tuple(sizes), batch, (operands[0], operands[1]), tuple(wanted), bits, read)
 
 
 def transposes_behind(value: ir.Value) -> list[ir.Operation]:

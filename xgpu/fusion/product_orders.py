@@ -24,7 +24,7 @@ _READ_ACROSS = 4.0
 
 
 @dataclass(frozen=True)
-class Operand:
+class StoredOperand:
     """An operand behind the transposes that the product reads it through.
 
     ``memory`` holds its labels in memory order, ``now`` in the order that the product reads. ``is_made`` tells whether
@@ -43,7 +43,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Product:
+class LabelledProduct:
     """A matrix product: ``sizes`` by label, the first ``batch`` of them batch dimensions.
 
     ``wanted`` is the order in which the result is read, by kernels alone or by something else as well.
@@ -51,7 +51,7 @@ class Product:
 
     sizes: tuple[int, ...]
     batch: int
-    operands: tuple[Operand, Operand]
+    operands: tuple[StoredOperand, StoredOperand]
     wanted: Labels
     element_bits: int
     is_read_by_kernels: bool
@@ -85,7 +85,7 @@ class Order:
     result: Labels
 
 
-def best_order(product: Product) -> Order | None:
+def best_order(product: LabelledProduct) -> Order | None:
     """Return the cheapest way to write a product; None if none is cheaper than the present one.
 
     Reading an operand through transposes counts as no better than reading it without.
@@ -99,7 +99,7 @@ def best_order(product: Product) -> Order | None:
     return None if least > now or (is_plain and least == now) else best
 
 
-def _cost_now(product: Product) -> float:
+def _cost_now(product: LabelledProduct) -> float:
     batch, result, contracted = _as_written(product)
     cost = _result_cost(product, result)
     for each in product.operands:
@@ -108,12 +108,12 @@ def _cost_now(product: Product) -> float:
     return cost
 
 
-def _as_written(product: Product) -> tuple[Labels, Labels, Labels]:
+def _as_written(product: LabelledProduct) -> tuple[Labels, Labels, Labels]:
     rank = len(product.wanted)
     return tuple(range(product.batch)), tuple(range(rank)), tuple(range(rank, len(product.sizes)))
 
 
-def _orders(product: Product) -> Iterator[tuple[Order, float]]:
+def _orders(product: LabelledProduct) -> Iterator[tuple[Order, float]]:
     """Yield the candidate orders with their costs, those that change least first."""
     batch, _, contracted = _as_written(product)
     memories = [each.memory for each in product.operands]
@@ -142,7 +142,7 @@ def _arrangements(labels: Labels, orders: Sequence[Labels]) -> list[Labels]:
 
 
 def _stored(
-    product: Product, operand: Operand, batch: Labels, free: Labels, contracted: Labels
+    product: LabelledProduct, operand: StoredOperand, batch: Labels, free: Labels, contracted: Labels
 ) -> tuple[Labels, float] | None:
     """Return the memory order of an operand for dimensions in these orders, and its cost; None if there is none."""
     memory = operand.memory
@@ -156,17 +156,19 @@ def _stored(
     return min(zip(forms, costs, strict=True), key=lambda each: each[1])
 
 
-def _is_read_in_place(product: Product, memory: Labels, batch: Labels, free: Labels, contracted: Labels) -> bool:
+def _is_read_in_place(
+    product: LabelledProduct, memory: Labels, batch: Labels, free: Labels, contracted: Labels
+) -> bool:
     """Whether libraries can read an operand in its memory order; dimensions of size 1 may be anywhere."""
     forms = ((*batch, *free, *contracted), (*batch, *contracted, *free))
     return _long(product, memory) in [_long(product, form) for form in forms]
 
 
-def _long(product: Product, labels: Labels) -> Labels:
+def _long(product: LabelledProduct, labels: Labels) -> Labels:
     return tuple(label for label in labels if product.sizes[label] != 1)
 
 
-def _result_cost(product: Product, result: Labels) -> float:
+def _result_cost(product: LabelledProduct, result: Labels) -> float:
     """Return the cost to read a result in the wanted order."""
     bytes_ = math.prod(product.sizes[label] for label in result) * product.element_bits / 8
     if product.is_read_by_kernels:
@@ -175,7 +177,7 @@ def _result_cost(product: Product, result: Labels) -> float:
     return bytes_ * (cost and cost + _COPIED)
 
 
-def _move_cost(product: Product, source: Labels, target: Labels, across: float) -> float:
+def _move_cost(product: LabelledProduct, source: Labels, target: Labels, across: float) -> float:
     """Return the cost per byte of a transpose: nothing, that of rows in another order, or ``across``."""
     transpose = canonical([product.sizes[label] for label in source], [source.index(label) for label in target])
     if transpose is None:

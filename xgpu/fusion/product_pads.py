@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from xgpu.costs.alignment import ALIGNED_BYTES, Matrices, library_seconds
 from xgpu.costs.time import seconds_to_move
 from xgpu.device import Device
-from xgpu.fusion.product_orders import Labels, Product
+from xgpu.fusion.product_orders import LabelledProduct, Labels
 from xgpu.records import dataclass
 
 type Padded = Mapping[int, int]
@@ -36,7 +36,7 @@ class _Array:
     memory: Labels
     element_bytes: int
 
-    def row(self, product: Product) -> Labels:
+    def row(self, product: LabelledProduct) -> Labels:
         """Return the labels of a row; none if there is but one row."""
         long = [label for label in self.memory if product.sizes[label] > 1]
         first = len(long)
@@ -44,12 +44,12 @@ class _Array:
             first -= 1
         return tuple(long[first:]) if first else ()
 
-    def is_aligned(self, product: Product, sizes: Sequence[int]) -> bool:
+    def is_aligned(self, product: LabelledProduct, sizes: Sequence[int]) -> bool:
         """Whether rows of dimensions of these ``sizes`` begin where libraries read fast."""
         return not _size(self.row(product), sizes) * self.element_bytes % ALIGNED_BYTES or not self.row(product)
 
 
-def best_pads(product: Product, moved: MovedForPads, target: Device) -> Padded:
+def best_pads(product: LabelledProduct, moved: MovedForPads, target: Device) -> Padded:
     """Return the sizes to which dimensions of ``product`` are padded where that takes less time; none where not.
 
     Either rows of all arrays are aligned or those of the operands alone.
@@ -61,7 +61,7 @@ def best_pads(product: Product, moved: MovedForPads, target: Device) -> Padded:
     return best if _LEAST_GAIN * _seconds(product, moved, best, target) <= now else {}
 
 
-def _arrays(product: Product) -> tuple[_Array, ...]:
+def _arrays(product: LabelledProduct) -> tuple[_Array, ...]:
     """Return the operands, and the result."""
     operands = [_Array(each.stored, round(each.bytes / _size(each.stored, product.sizes))) for each in product.operands]
     return *operands, _Array(tuple(range(len(product.wanted))), product.element_bits // 8)
@@ -71,7 +71,7 @@ def _size(labels: Labels, sizes: Sequence[int]) -> int:
     return math.prod(sizes[label] for label in labels)
 
 
-def _pads(product: Product, arrays: Iterable[_Array]) -> Padded:
+def _pads(product: LabelledProduct, arrays: Iterable[_Array]) -> Padded:
     """Return the sizes with which the rows of ``arrays`` are aligned; those of small elements need more."""
     sizes, padded = list(product.sizes), dict[int, int]()
     for array in sorted(arrays, key=lambda each: each.element_bytes):
@@ -93,7 +93,7 @@ def _fewest(row: Labels, sizes: Sequence[int], unit: int) -> tuple[int, int]:
     return label, size
 
 
-def _seconds(product: Product, moved: MovedForPads, padded: Padded, target: Device) -> float:
+def _seconds(product: LabelledProduct, moved: MovedForPads, padded: Padded, target: Device) -> float:
     """Return how long a product takes with padded dimensions, and what kernels move for that."""
     sizes = [padded.get(label, size) for label, size in enumerate(product.sizes)]
     *operands, result = arrays = _arrays(product)

@@ -40,7 +40,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Operand:
+class ProductArray:
     """An array, and which axis each of its dimensions is; ``op`` is the read of it."""
 
     array: ir.Value
@@ -56,13 +56,13 @@ class TileProduct:
     the axes ``order``: first those of batches, then two of one matrix.
     """
 
-    left: Operand
-    right: Operand
+    left: ProductArray
+    right: ProductArray
     order: tuple[Axis, ...]
     contracted: Axis
     statements: tuple[ir.Operation, ...]
-    reads: Mapping[ir.Operation, Operand | None]
-    writes: tuple[Operand, ...]
+    reads: Mapping[ir.Operation, ProductArray | None]
+    writes: tuple[ProductArray, ...]
     seq: SeqOp
 
     @property
@@ -229,7 +229,7 @@ class _Matcher:
             raise NoProductError("the first statement of the block does not set its sums to zero")
         self._tile_loops(write, nest)
 
-    def _operand(self, read: ReadOp, seq: SeqOp, inner: Mapping[ir.Value, str]) -> Operand:
+    def _operand(self, read: ReadOp, seq: SeqOp, inner: Mapping[ir.Value, str]) -> ProductArray:
         """Return an operand of the product: an array, or one of which the step has copied a tile."""
         access = access_of(read.operation)
         indices = _indices(access)
@@ -238,7 +238,7 @@ class _Matcher:
             array, indices, op = self._copied(access, indices, seq)
         if owning_op(array).name != "func.func" and owning_op(array).parent.name != "func.func":  # type: ignore[union-attr]
             raise NoProductError("what is multiplied is no array, and no tile that the step copies of one")
-        return Operand(array, self._axes(indices, array, inner, seq.variable), op)
+        return ProductArray(array, self._axes(indices, array, inner, seq.variable), op)
 
     def _copied(
         self, access: BufferAccess, indices: Sequence[_Linear], seq: SeqOp
@@ -292,7 +292,7 @@ class _Matcher:
             raise NoProductError("accesses of one loop go through different tiles")
         return Axis(name, tile, outer)
 
-    def _product(self, operands: list[Operand], sums: NewOp, last: ir.Operation, seq: SeqOp) -> TileProduct:
+    def _product(self, operands: list[ProductArray], sums: NewOp, last: ir.Operation, seq: SeqOp) -> TileProduct:
         nest = perfect_nest(last)
         statements = operations_of(nest[-1].body)
         reads = [access_of(op) for op in statements if op.name == ReadOp.OPERATION_NAME]
@@ -308,7 +308,7 @@ class _Matcher:
             if self._tile_loops(each, nest) != (row, column):
                 raise NoProductError("results are not computed element by element")
         found = {each.op: self._result_operand(each, sums, inner) for each in reads}
-        results = tuple(cast(Operand, self._result_operand(each, sums, inner)) for each in writes)
+        results = tuple(cast(ProductArray, self._result_operand(each, sums, inner)) for each in writes)
         changed = [each.array for each in results]
         used = {operand.array for operand in (*operands, *(each for each in found.values() if each is not None))}
         if len(set(changed)) != len(changed) or used & set(changed):
@@ -317,14 +317,16 @@ class _Matcher:
         left, right = operands if order[-2] in operands[0].axes else operands[::-1]
         return TileProduct(left, right, order, contracted, tuple(statements), found, results, seq)
 
-    def _result_operand(self, access: BufferAccess, sums: NewOp, inner: Mapping[ir.Value, str]) -> Operand | None:
+    def _result_operand(self, access: BufferAccess, sums: NewOp, inner: Mapping[ir.Value, str]) -> ProductArray | None:
         if access.buffer == sums.buffer:
             if access.writes:
                 raise NoProductError("results change the sums")
             return None
-        return Operand(access.buffer, self._axes(_indices(access), access.buffer, inner, None), access.op)
+        return ProductArray(access.buffer, self._axes(_indices(access), access.buffer, inner, None), access.op)
 
-    def _order(self, results: Sequence[Operand], operands: Sequence[Operand]) -> tuple[tuple[Axis, ...], Axis]:
+    def _order(
+        self, results: Sequence[ProductArray], operands: Sequence[ProductArray]
+    ) -> tuple[tuple[Axis, ...], Axis]:
         """Return the axes of the results, and the contracted one; each operand has one of rows or columns."""
         order = results[0].axes
         batches = set(order[:-2])

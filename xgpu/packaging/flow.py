@@ -34,7 +34,7 @@ class Move:
 
 
 @dataclass(frozen=True, eq=False)
-class Loop:
+class Repeating:
     """The nodes of ``body``: ``trips`` times, or for as long as the variable ``condition`` is true before.
 
     If neither is known, as often as the variable ``count`` says when the loop begins, an s64.
@@ -47,7 +47,7 @@ class Loop:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Branching:
     """One of ``branches``, the one whose number the variable ``index`` has; the last one if there is none.
 
     If ``index`` is a truth value, the first branch is for true, the second for false.
@@ -58,7 +58,7 @@ class Choice:
     is_truth: bool
 
 
-type Node = Run | Move | Loop | Choice
+type Node = Run | Move | Repeating | Branching
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +93,9 @@ def all_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
     """Yield nodes, each before those inside it."""
     for node in nodes:
         yield node
-        if isinstance(node, Loop):
+        if isinstance(node, Repeating):
             yield from all_nodes(node.body)
-        elif isinstance(node, Choice):
+        elif isinstance(node, Branching):
             for branch in node.branches:
                 yield from all_nodes(branch)
 

@@ -9,7 +9,7 @@ in use. All other moves are copies.
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from xgpu.packaging.flow import Flow, Loop, Move, Node, all_nodes
+from xgpu.packaging.flow import Flow, Move, Node, Repeating, all_nodes
 from xgpu.packaging.liveness import Lifetimes, Span
 from xgpu.records import dataclass
 
@@ -48,7 +48,7 @@ class Swap:
 
 
 @dataclass(frozen=True)
-class Copy:
+class HomeCopy:
     """The value of one home is copied to another."""
 
     source: Home
@@ -60,7 +60,7 @@ class Homes:
     """The home of each variable, what is left to do for each move, and the groups of homes that swap memory."""
 
     of: Mapping[int, Home]
-    moves: Mapping[Move, Sequence[Swap | Copy]]
+    moves: Mapping[Move, Sequence[Swap | HomeCopy]]
     groups: Sequence[Sequence[Home]]
 
 
@@ -107,7 +107,7 @@ def _by_weight(flow: Flow) -> list[tuple[int, int]]:
         for node in nodes:
             if isinstance(node, Move):
                 weighed.extend((depth, flow.sizes[pair[0]], pair) for pair in node.pairs)
-            elif isinstance(node, Loop):
+            elif isinstance(node, Repeating):
                 visit(node.body, depth + 1)
             else:
                 for branch in getattr(node, "branches", ()):
@@ -142,7 +142,7 @@ def _merged(spans: Iterable[Sequence[Span]]) -> list[Span]:
     return merged
 
 
-def _done(move: Move, homes: Mapping[int, Home], after: int) -> Iterator[Swap | Copy]:
+def _done(move: Move, homes: Mapping[int, Home], after: int) -> Iterator[Swap | HomeCopy]:
     """Yield what makes a move, which is over at the time ``after``, one after the other.
 
     First come swaps, of values that nobody needs where they are; then copies, whose sources stay in their places.
@@ -169,7 +169,7 @@ def _done(move: Move, homes: Mapping[int, Home], after: int) -> Iterator[Swap | 
             value[target], place[source] = source, target
             value[now], place[moved] = moved, now
     for target, source in copies:
-        yield Copy(place.get(source, source), target)
+        yield HomeCopy(place.get(source, source), target)
 
 
 def _groups(swaps: Iterable[Swap]) -> Iterator[list[Home]]:

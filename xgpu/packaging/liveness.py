@@ -7,7 +7,7 @@ A loop's time is that of its head, where it asks whether to go on, and what is l
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field, replace
 
-from xgpu.packaging.flow import Choice, Flow, Loop, Move, Node, Run, set_by
+from xgpu.packaging.flow import Branching, Flow, Move, Node, Repeating, Run, set_by
 from xgpu.records import dataclass
 
 type Span = tuple[int, int]
@@ -33,7 +33,7 @@ def needed(nodes: Sequence[Node], live: Set[int]) -> tuple[tuple[Node, ...], set
         elif isinstance(node, Run):
             before -= set(node.outputs)
             before |= set(node.inputs)
-        elif isinstance(node, Loop):
+        elif isinstance(node, Repeating):
             body, before = _needed_of_loop(node, before)
             before |= _read_once(node)
             node = replace(node, body=body)
@@ -45,7 +45,7 @@ def needed(nodes: Sequence[Node], live: Set[int]) -> tuple[tuple[Node, ...], set
     return tuple(reversed(kept)), before
 
 
-def _needed_of_loop(loop: Loop, after: Set[int]) -> tuple[tuple[Node, ...], set[int]]:
+def _needed_of_loop(loop: Repeating, after: Set[int]) -> tuple[tuple[Node, ...], set[int]]:
     """Return the needed nodes of a loop's body, and the variables that are live at its head."""
     head = set(after) | ({loop.condition} if loop.condition is not None else set[int]())
     while True:
@@ -55,7 +55,7 @@ def _needed_of_loop(loop: Loop, after: Set[int]) -> tuple[tuple[Node, ...], set[
         head |= before
 
 
-def _read_once(loop: Loop) -> set[int]:
+def _read_once(loop: Repeating) -> set[int]:
     """Return what the host reads when a loop begins, and then no more."""
     return set() if loop.count is None else {loop.count}
 
@@ -89,10 +89,10 @@ class _Counter:
     def count(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             self.times[node] = self._next()
-            if isinstance(node, Loop):
+            if isinstance(node, Repeating):
                 self.count(node.body)
                 self.ends[node] = self._next()
-            elif isinstance(node, Choice):
+            elif isinstance(node, Branching):
                 for number, branch in enumerate(node.branches):
                     self.count(branch)
                     self.ends[node, number] = self._next()
@@ -143,9 +143,9 @@ class _Spans:
         for source in sources:
             last.setdefault(source, read)
 
-    def _inside(self, node: Loop | Choice, after: set[int]) -> set[int]:
+    def _inside(self, node: Repeating | Branching, after: set[int]) -> set[int]:
         """Note when variables are live inside a node, and return which are before it."""
-        if isinstance(node, Choice):
+        if isinstance(node, Branching):
             branches = [self.walk(each, after, self.ends[node, n]) for n, each in enumerate(node.branches)]
             return {node.index}.union(*branches)
         _, head = _needed_of_loop(node, after)

@@ -8,7 +8,7 @@ from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)
-class Interval:
+class Lifetime:
     """A value of so many bytes that is needed from the step ``first`` to the step ``last``, both included."""
 
     bytes: int
@@ -16,7 +16,7 @@ class Interval:
     last: int
 
 
-def place_values(values: Sequence[Interval], alignment: int) -> tuple[tuple[int, ...], int]:
+def place_values(values: Sequence[Lifetime], alignment: int) -> tuple[tuple[int, ...], int]:
     """Return an offset for each value, a multiple of ``alignment``, and the bytes of all.
 
     Larger values are placed first, each at the lowest offset at which nothing lies that is needed at the same time.
@@ -46,7 +46,7 @@ class _Occupied:
         self._whole: defaultdict[int, list[int]] = defaultdict(list)
         self._part: defaultdict[int, list[int]] = defaultdict(list)
 
-    def add(self, value: Interval, start: int, end: int) -> None:
+    def add(self, value: Lifetime, start: int, end: int) -> None:
         """Note that ``value`` has the bytes from ``start`` to ``end``."""
         nodes = list(self._nodes(value))
         for node in nodes:
@@ -54,7 +54,7 @@ class _Occupied:
         for node in {*nodes, *_above(nodes)}:
             _unite(self._part[node], start, end)
 
-    def lowest_gap(self, value: Interval) -> int:
+    def lowest_gap(self, value: Lifetime) -> int:
         """Return the lowest offset at which ``value`` meets nothing."""
         nodes = list(self._nodes(value))
         found = [self._part[node] for node in nodes if node in self._part]
@@ -66,7 +66,7 @@ class _Occupied:
             offset = max(offset, end)
         return offset
 
-    def _nodes(self, value: Interval) -> Iterator[int]:
+    def _nodes(self, value: Lifetime) -> Iterator[int]:
         """Yield the fewest nodes that together are the steps of ``value``."""
         first, end = value.first + self._leaves, value.last + 1 + self._leaves
         while first < end:

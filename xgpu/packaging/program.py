@@ -16,7 +16,7 @@ from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.rotation import is_rotated
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled
-from xgpu.packaging.flow import Choice, Flow, Loop, Move, Node, launched
+from xgpu.packaging.flow import Branching, Flow, Move, Node, Repeating, launched
 from xgpu.structure import body_of, is_argument, is_result_of, producer, terminator_of
 
 _CALL, _LOOP = "func.call", "stablehlo.while"
@@ -157,13 +157,13 @@ class _Reader:
         yield Move(tuple((state, start) for state, start, _ in changing))
         (goes_on,) = terminator_of(condition).operands
         if trips is not None:
-            yield Loop(tuple(inside), trips, None)
+            yield Repeating(tuple(inside), trips, None)
         elif is_argument(goes_on):
-            yield Loop(tuple(inside), None, self.numbers[goes_on])
+            yield Repeating(tuple(inside), None, self.numbers[goes_on])
         else:
             # The host's counter is compared with what it counts to, which the loop does not change.
             _, count = producer(goes_on).operands
-            yield Loop(tuple(inside), None, None, self.numbers[count])
+            yield Repeating(tuple(inside), None, None, self.numbers[count])
 
     def _read_choice(self, op: ir.Operation) -> Iterator[Node]:
         """Yield a choice, each of whose branches ends with the move of its results."""
@@ -174,4 +174,4 @@ class _Reader:
             ends = list(terminator_of(block).operands)
             branch.append(Move(tuple((number, self.numbers[ends[position]]) for position, number in results)))
         (index,) = op.operands
-        yield Choice(tuple(map(tuple, branches)), self.numbers[index], op.name == "stablehlo.if")
+        yield Branching(tuple(map(tuple, branches)), self.numbers[index], op.name == "stablehlo.if")

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
-from xgpu.packaging.flow import Choice, Flow, Loop, Move, Node, Run, all_nodes
-from xgpu.packaging.homes import Copy, Home, make_homes
+from xgpu.packaging.flow import Branching, Flow, Move, Node, Repeating, Run, all_nodes
+from xgpu.packaging.homes import Home, HomeCopy, make_homes
 from xgpu.packaging.in_place import pairs_in_place
 from xgpu.packaging.liveness import Lifetimes, Span, lifetimes, needed
-from xgpu.packaging.memory import Interval, place_values
+from xgpu.packaging.memory import Lifetime, place_values
 from xgpu.packaging.model import (
     SCRATCH_ALIGNMENT,
     Base,
@@ -109,9 +109,9 @@ class _Planner:
         for group in self._homes.groups:
             whole |= dict.fromkeys(group, _extent([whole[home] for home in group]))
         inside = [home for home in homes if home.argument is None and home.result is None]
-        intervals = [Interval(home.bytes, *whole[home]) for home in inside]
+        intervals = [Lifetime(home.bytes, *whole[home]) for home in inside]
         own = [each for its in self._own.values() for each in its]
-        intervals += [Interval(each.bytes, each.time, each.time + 1) for each in own]
+        intervals += [Lifetime(each.bytes, each.time, each.time + 1) for each in own]
         offsets, end = place_values(intervals, SCRATCH_ALIGNMENT)
         places = [StepMemory(Base.SCRATCH, offset) for offset in offsets]
         for home in homes:
@@ -138,16 +138,16 @@ class _Planner:
         for node in nodes:
             if isinstance(node, Run):
                 yield from self._launch(node)
-            elif isinstance(node, Loop):
+            elif isinstance(node, Repeating):
                 condition = None if node.condition is None else self._place(node.condition)
                 count = None if node.count is None else self._place(node.count)
                 yield LoopStep(tuple(self._steps(node.body)), node.trips, condition, count)
-            elif isinstance(node, Choice):
+            elif isinstance(node, Branching):
                 branches = tuple(tuple(self._steps(branch)) for branch in node.branches)
                 yield ChoiceStep(branches, self._place(node.index), node.is_truth)
             elif node is not self._last:
                 for each in self._homes.moves[node]:
-                    if isinstance(each, Copy):
+                    if isinstance(each, HomeCopy):
                         yield CopyStep(self._place_of(each.source), self._place_of(each.target), each.source.bytes)
                     else:
                         assert each.first.slot is not None and each.second.slot is not None

@@ -7,13 +7,13 @@ from xgpu.block_plan.chains import Where
 from xgpu.block_plan.graph import Tile
 from xgpu.block_plan.kernel import BlockKernel
 from xgpu.block_plan.memory.strides import are_apart, tile_bytes
-from xgpu.block_plan.order.events import Order, Plan
+from xgpu.block_plan.order.events import BlockOrder, StagedGraph
 from xgpu.dialects import attributes
 from xgpu.errors import CompilerError
 from xgpu.hlo.source_location import source_of
 
 
-def plan_of(kernel: BlockKernel) -> Plan:
+def plan_of(kernel: BlockKernel) -> StagedGraph:
     """Return where tiles are kept, and the stages of steps. Raises `CompilerError` if a tile has no place."""
     given = kernel.given(attributes.PLACE)
     where: dict[int, Where] = {}
@@ -22,7 +22,7 @@ def plan_of(kernel: BlockKernel) -> Plan:
         if of not in given:
             lacks(kernel.ops[kernel.graph.maker[of]], attributes.PLACE, "chain-tiles")
         where[tile] = cast(Where, ir.StringAttr(given[of]).value)
-    return Plan(kernel.graph, where, stages_of(kernel))
+    return StagedGraph(kernel.graph, where, stages_of(kernel))
 
 
 def stages_of(kernel: BlockKernel) -> dict[int, int]:
@@ -32,7 +32,7 @@ def stages_of(kernel: BlockKernel) -> dict[int, int]:
     return {number: attributes.int_of(op.attributes[name]) for number, op in ops if name in op.attributes}
 
 
-def layouts_of(kernel: BlockKernel, plan: Plan) -> dict[int, tuple[int, ...]]:
+def layouts_of(kernel: BlockKernel, plan: StagedGraph) -> dict[int, tuple[int, ...]]:
     """Return the strides of each memory. Raises `CompilerError` for a tile in shared memory without any."""
     found: dict[int, tuple[int, ...]] = {}
     given = kernel.given(attributes.LAYOUT)
@@ -51,7 +51,7 @@ def layouts_of(kernel: BlockKernel, plan: Plan) -> dict[int, tuple[int, ...]]:
     return found
 
 
-def bytes_of(kernel: BlockKernel, plan: Plan, memory: int, strides: tuple[int, ...]) -> int:
+def bytes_of(kernel: BlockKernel, plan: StagedGraph, memory: int, strides: tuple[int, ...]) -> int:
     """Return the bytes of a memory, all its buffers together."""
     tile: Tile = kernel.graph.tiles[memory]
     swizzled = kernel.given(attributes.SWIZZLE)
@@ -59,25 +59,25 @@ def bytes_of(kernel: BlockKernel, plan: Plan, memory: int, strides: tuple[int, .
     return tile_bytes(tile.shape, strides, tile.element_bytes, swizzle) * buffers_of(plan, memory)
 
 
-def read_down(plan: Plan) -> set[int]:
+def read_down(plan: StagedGraph) -> set[int]:
     """Return the memory of which chunks of one column are read together: that of operands of products."""
     operands = (tile for node in plan.graph.nodes if node.kind == "product" for tile in node.operands)
     return {plan.memory[tile] for tile in operands if tile in plan.memory}
 
 
-def buffers_of(plan: Plan, memory: int) -> int:
+def buffers_of(plan: StagedGraph, memory: int) -> int:
     """Return how many buffers a memory has: as many as the stages of its steps if its tile is copied ahead."""
     maker = plan.graph.maker[memory]
     return plan.stages[plan.ahead[maker]] if maker in plan.ahead else 1
 
 
-def order_of(kernel: BlockKernel, plan: Plan) -> Order:
+def order_of(kernel: BlockKernel, plan: StagedGraph) -> BlockOrder:
     """Return the order of the text."""
     regions: dict[int, list[int]] = {}
     for number, node in enumerate(kernel.graph.nodes):
         if plan.acts(number) and node.kind != "yield":
             regions.setdefault(node.region, []).append(number)
-    return Order(regions)
+    return BlockOrder(regions)
 
 
 def meetings_of(kernel: BlockKernel) -> list[int]:

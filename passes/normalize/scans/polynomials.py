@@ -41,7 +41,7 @@ class Algebra[T](Protocol):
 
 
 @dataclass(frozen=True)
-class Node:
+class PolynomialNode:
     """An operation on nodes given by their numbers, an argument or a number."""
 
     kind: str
@@ -101,8 +101,8 @@ class Polynomials:
     """A graph of nodes, in which equal ones are one. Products with 0 and 1, and sums with 0, are not made."""
 
     def __init__(self) -> None:
-        self.nodes: list[Node] = []
-        self._numbers: dict[Node, int] = {}
+        self.nodes: list[PolynomialNode] = []
+        self._numbers: dict[PolynomialNode, int] = {}
         self._derivatives: dict[tuple[int, int], int] = {}
 
     @classmethod
@@ -134,11 +134,11 @@ class Polynomials:
 
     def argument(self, number: int) -> int:
         """Return the argument of this number."""
-        return self._node(Node("argument", number=number))
+        return self._node(PolynomialNode("argument", number=number))
 
     def number(self, number: Number) -> int:
         """Return a number."""
-        return self._node(Node("number", number=number))
+        return self._node(PolynomialNode("number", number=number))
 
     def apply(self, kind: str, operands: Sequence[int]) -> int:
         """Return the result of an operation. Raises `NoPolynomialError` where a type of floats may not have it."""
@@ -147,7 +147,7 @@ class Polynomials:
             return simple
         numbers = [self.nodes[operand].number for operand in operands if self.nodes[operand].kind == "number"]
         if len(numbers) < len(operands):
-            return self._node(Node(kind, tuple(operands)))
+            return self._node(PolynomialNode(kind, tuple(operands)))
         found = _FOLDED[kind](*numbers)
         # What is subtracted from itself is NaN where the program has infinity.
         if not all(_SMALLEST <= abs(number) <= _GREATEST for number in (*numbers, found)):
@@ -194,7 +194,7 @@ class Polynomials:
                 return self.apply("select", [node.operands[0], *products])
         return None
 
-    def _node(self, node: Node) -> int:
+    def _node(self, node: PolynomialNode) -> int:
         found = self._numbers.setdefault(node, len(self.nodes))
         if found == len(self.nodes):
             self.nodes.append(node)
@@ -217,7 +217,7 @@ class Polynomials:
                 self._derivatives[i, argument] = self._derivative(self.nodes[i], argument)
         return self._derivatives[root, argument]
 
-    def _derivative(self, node: Node, argument: int) -> int:
+    def _derivative(self, node: PolynomialNode, argument: int) -> int:
         parts = [self._derivatives[operand, argument] for operand in node.operands]
         if node.kind == "argument":
             return self.number(int(node.number == argument))

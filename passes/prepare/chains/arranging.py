@@ -23,7 +23,7 @@ _WIDE = "f32"
 
 
 @dataclass(frozen=True)
-class Operand:
+class SummedOperand:
     """The operand of a ``product`` by its number, along whose ``dimension`` sums are."""
 
     product: ir.Operation
@@ -43,14 +43,14 @@ class Arrangement:
     Tensor cores read f32 in no other. Elements of 16 bits they read in any.
     """
 
-    operands: Sequence[Operand]
+    operands: Sequence[SummedOperand]
     widened: set[ir.Value] = field(default_factory=set)
     """Arrays in order that are made of elements of 16 bits: boxes are copied of them, not of what they are made of."""
     copies: set[ir.Value] = field(default_factory=set)
     """The copies that were written: arrays, of which kernels copy boxes."""
     slices: set[ir.Operation] = field(default_factory=set)
     """What leaves out of copies what rows are padded with, in kernels."""
-    _read: list[tuple[Operand, ir.Value, ir.Value]] = field(default_factory=list)
+    _read: list[tuple[SummedOperand, ir.Value, ir.Value]] = field(default_factory=list)
 
     @classmethod
     def of(cls, gradient: Gradient) -> "Arrangement":
@@ -117,7 +117,7 @@ def _is_widened(value: ir.Value) -> bool:
     return op is not None and op.name == "stablehlo.convert" and dtype_of(op.operands[0]) != dtype_of(value)
 
 
-def _array_behind(operand: Operand) -> tuple[ir.Value, int, list[ir.Operation]]:
+def _array_behind(operand: SummedOperand) -> tuple[ir.Value, int, list[ir.Operation]]:
     """Return the array that an operand is moved from, its dimension of which sums are, and the operations that move it.
 
     The operand itself where that is no dimension of the array. An array is smaller where it is repeated on the way.
@@ -152,7 +152,7 @@ def _padded(copy: ir.Value) -> ir.Value:
     return padded
 
 
-def _operands(gradient: Gradient) -> Iterator[Operand]:
+def _operands(gradient: Gradient) -> Iterator[SummedOperand]:
     """Yield the operands that are arrays, of attention's products and of its gradient's, if they are of f32."""
     attention = gradient.attention
     if {dtype_of(value).hlo for value in attention.first.operands} != {_WIDE}:
@@ -167,13 +167,13 @@ def _operands(gradient: Gradient) -> Iterator[Operand]:
             yield _operand(end, 1 - sums.sums.weight)
 
 
-def _operand(product: ir.Operation, number: int) -> Operand:
+def _operand(product: ir.Operation, number: int) -> SummedOperand:
     map_ = accesses(product)[number].map
     contracted = [position for position, each in enumerate(map_.results) if each.variables()[1]]
-    return Operand(product, number, longest(contracted, shape_of(product.operands[number])))
+    return SummedOperand(product, number, longest(contracted, shape_of(product.operands[number])))
 
 
-def _is_in_order(operand: Operand) -> bool:
+def _is_in_order(operand: SummedOperand) -> bool:
     """Whether elements of one sum are neighbours in the array that an operand is moved from."""
     array, map_ = behind((operand.value, identity_map(shape_of(operand.value))), MOVES)
     place = linearize(map_.results, shape_of(array))

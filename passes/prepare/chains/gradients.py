@@ -16,7 +16,14 @@ from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import dim
 from xgpu.passes.prepare.chains.arranging import Arrangement
 from xgpu.passes.prepare.chains.caps import caps, divided
-from xgpu.passes.prepare.chains.parts import Parts, Taken, end_moved, moved_stages, results_of, with_operands_before
+from xgpu.passes.prepare.chains.parts import (
+    ChainParts,
+    Taken,
+    end_moved,
+    moved_stages,
+    results_of,
+    with_operands_before,
+)
 from xgpu.passes.prepare.chains.row_sums import reciprocal, row_sum
 from xgpu.records import dataclass
 from xgpu.structure import copy_operation, dtype_of, in_order, producer, users_of
@@ -145,7 +152,7 @@ class GradientChains:
         products = {each.op: list(each.op.operands) for each in chain.products}
         moved = {**products, **{each.sums.product: [each.sums.values] for each in chain.sums}}
         inner = self._inner(chain)
-        parts = Parts.of(results, Taken(inner, moved, moves, self._is_read))
+        parts = ChainParts.of(results, Taken(inner, moved, moves, self._is_read))
         given, factors = {}, set()
         for value in parts.inputs:
             if value in self._depending:

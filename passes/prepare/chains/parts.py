@@ -54,14 +54,14 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Parts:
+class ChainParts:
     """The ``operations`` of a chain, in order, and the ``inputs`` that they read."""
 
     operations: tuple[ir.Operation, ...]
     inputs: tuple[ir.Value, ...]
 
     @classmethod
-    def of(cls, results: Sequence[ir.Value], taken: Taken) -> "Parts":
+    def of(cls, results: Sequence[ir.Value], taken: Taken) -> "ChainParts":
         """Return the parts of a chain that returns some values, the arrays in the order in which they are read.
 
         What is read as an array in one place is so in all others.

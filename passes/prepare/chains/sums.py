@@ -9,7 +9,7 @@ from xgpu.device import Device
 from xgpu.dialects.chain import returned
 from xgpu.emit.families.attention.sums_schedule import sums_problem
 from xgpu.emit.families.attention.writing import MOVES
-from xgpu.passes.prepare.chains.parts import Parts, Taken, last_moved
+from xgpu.passes.prepare.chains.parts import ChainParts, Taken, last_moved
 from xgpu.structure import dtype_of, producer, users_of
 
 
@@ -46,7 +46,7 @@ def _write(chain: ChainedSums, result: ir.Value) -> ir.Operation | str:
     moved = {each.op: list(each.op.operands) for each in chain.products} | {sums.sums.product: [sums.sums.values]}
     problem = ""
     for moves in (MOVES, frozenset[str]()):
-        parts = Parts.of([result], Taken(inner, moved, moves, lambda value: False))
+        parts = ChainParts.of([result], Taken(inner, moved, moves, lambda value: False))
         with ir.InsertionPoint(producer(result)), producer(result).location:
             op = parts.write([result], {})
         inside = chained_sums(returned(op))

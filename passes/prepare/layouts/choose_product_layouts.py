@@ -5,7 +5,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.fusion.fallback import PRODUCT, fallback_reason
 from xgpu.fusion.product_operands import TRANSPOSE, behind_transposes, labelled_product, transposes_behind
-from xgpu.fusion.product_orders import Order, Product, best_order
+from xgpu.fusion.product_orders import LabelledProduct, Order, best_order
 from xgpu.hlo.stablehlo_builder import hlo, tensor, transpose
 from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION
 from xgpu.indexing.access import integers, shape_of
@@ -114,7 +114,7 @@ def _erase_unread(chains: list[list[ir.Operation]]) -> None:
             each.erase()
 
 
-def _write(op: ir.Operation, product: Product, order: Order, operands: list[ir.Value]) -> ir.Value:
+def _write(op: ir.Operation, product: LabelledProduct, order: Order, operands: list[ir.Value]) -> ir.Value:
     """Write a product of operands that are stored as ``order`` says."""
     sides = [
         ([labels.index(i) for i in order.batch], [labels.index(i) for i in order.contracted])

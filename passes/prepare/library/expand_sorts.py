@@ -9,7 +9,7 @@ from xgpu.hlo.chlo import TOP_K
 from xgpu.hlo.scan_op import is_elementwise
 from xgpu.hlo.stablehlo_builder import Value, fill_region, hlo, reshape, shape_of, tensor
 from xgpu.passes.framework.base import OperationRewrite
-from xgpu.passes.prepare.sorting.elements import Order, Rows
+from xgpu.passes.prepare.sorting.elements import Rows, SortOrder
 from xgpu.passes.prepare.sorting.merges import places_in_merged
 from xgpu.passes.prepare.sorting.ranks import places_in_tiles
 from xgpu.records import dataclass
@@ -62,7 +62,7 @@ class ExpandSorts(OperationRewrite):
             return
         region = op.regions[0].blocks[0]
         _take_constants(region)
-        if is_elementwise(region) and (order := Order.of(region)).keys:
+        if is_elementwise(region) and (order := SortOrder.of(region)).keys:
             axis = ir.IntegerAttr(op.attributes["dimension"]).value
             replace_op(op, _sorted(list(op.operands), axis, order))
 
@@ -89,7 +89,7 @@ def _largest(op: ir.Operation) -> list[Value]:
     sort = ir.Operation.create(_SORT, [array.type], [array], {"dimension": _i64(axis)}, regions=1)
     scalar = tensor([], element_of(array))
     fill_region(sort, [scalar, scalar], _is_larger)
-    result = _sorted([array, numbers], axis, Order(sort.regions[0].blocks[0], (0,)))
+    result = _sorted([array, numbers], axis, SortOrder(sort.regions[0].blocks[0], (0,)))
     sort.erase()
     limits = [*shape[:-1], most]
     return [hlo.slice(each, [0] * len(shape), limits, [1] * len(shape)) for each in result]
@@ -103,7 +103,7 @@ def _is_larger(pair: Sequence[Value]) -> list[Value]:
     return [hlo.compare(left, right, hlo.ComparisonDirectionAttr.get("GT"), compare_type=kind)]
 
 
-def _sorted(operands: list[Value], axis: int, order: Order) -> list[Value]:
+def _sorted(operands: list[Value], axis: int, order: SortOrder) -> list[Value]:
     """Return operands of one shape sorted along a dimension."""
     shape = shape_of(operands[0])
     rows = Rows(prod(shape) // shape[axis], shape[axis])

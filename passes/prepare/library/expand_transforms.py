@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, hlo, shape_of
 from xgpu.indexing.access import integers
 from xgpu.passes.framework.base import OperationRewrite
-from xgpu.passes.prepare.transforms.fourier import Complex, scaled, transformed
+from xgpu.passes.prepare.transforms.fourier import ComplexArrays, scaled, transformed
 from xgpu.records import dataclass
 from xgpu.structure import replace_op
 
@@ -54,7 +54,7 @@ def _result(op: ir.Operation, lengths: list[int]) -> Value:
     (operand,) = op.operands
     rank = len(shape_of(operand))
     axes = list(range(rank - len(lengths), rank))
-    numbers = Complex(operand, None) if kind == "RFFT" else Complex(hlo.real(operand), hlo.imag(operand))
+    numbers = ComplexArrays(operand, None) if kind == "RFFT" else ComplexArrays(hlo.real(operand), hlo.imag(operand))
     if kind in ("FFT", "IFFT"):
         for axis in axes:
             numbers = _along(numbers, axis, kind == "IFFT")
@@ -75,7 +75,7 @@ def _result(op: ir.Operation, lengths: list[int]) -> Value:
     return hlo.complex(numbers.real, numbers.imaginary)
 
 
-def _along(numbers: Complex, axis: int, is_inverse: bool) -> Complex:
+def _along(numbers: ComplexArrays, axis: int, is_inverse: bool) -> ComplexArrays:
     """Return the transforms along a dimension."""
     shape = shape_of(numbers.real)
     order = [*(each for each in range(len(shape)) if each != axis), axis]
@@ -85,12 +85,12 @@ def _along(numbers: Complex, axis: int, is_inverse: bool) -> Complex:
     return transformed(rows, is_inverse).reshaped(apart).turned(back)
 
 
-def _cut(numbers: Complex, size: int) -> Complex:
+def _cut(numbers: ComplexArrays, size: int) -> ComplexArrays:
     """Return the first elements along the last dimension."""
     return numbers.each(lambda part: _part(part, 0, size))
 
 
-def _mirrored(numbers: Complex, size: int) -> Complex:
+def _mirrored(numbers: ComplexArrays, size: int) -> ComplexArrays:
     """Return the whole transform of real numbers, of which only the first half is given."""
     assert numbers.imaginary is not None
     given = _cut(numbers, size // 2 + 1)
@@ -99,7 +99,7 @@ def _mirrored(numbers: Complex, size: int) -> Complex:
     axis = len(shape_of(numbers.real)) - 1
     rest = [hlo.reverse(_part(part, 1, (size + 1) // 2), [axis]) for part in (numbers.real, numbers.imaginary)]
     imaginary = hlo.concatenate([given.imaginary, hlo.negate(rest[1])], axis)
-    return Complex(hlo.concatenate([given.real, rest[0]], axis), imaginary)
+    return ComplexArrays(hlo.concatenate([given.real, rest[0]], axis), imaginary)
 
 
 def _part(value: Value, start: int, limit: int) -> Value:

@@ -28,7 +28,14 @@ from xgpu.passes.framework.remarks import remark
 from xgpu.passes.prepare.chains.arranging import Arrangement
 from xgpu.passes.prepare.chains.caps import caps
 from xgpu.passes.prepare.chains.gradients import GradientChains, first_user, in_block
-from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved, moved_stages, with_operands_before
+from xgpu.passes.prepare.chains.parts import (
+    ChainParts,
+    Taken,
+    depending,
+    last_moved,
+    moved_stages,
+    with_operands_before,
+)
 from xgpu.passes.prepare.chains.results import write_result
 from xgpu.passes.prepare.chains.row_sums import with_one_sum
 from xgpu.passes.prepare.chains.softmax import with_quotients
@@ -343,7 +350,7 @@ def _write_attention(attention: Attention, results: Sequence[ir.Value], arranged
     inner |= arranged.slices
     problems = []
     for moves in (MOVES | {_SLICE}, MOVES, frozenset[str]()):
-        parts = Parts.of(results, Taken(inner, moved, moves, arranged.copies.__contains__))
+        parts = ChainParts.of(results, Taken(inner, moved, moves, arranged.copies.__contains__))
         if (problem := attention_problem(attention, result, {value: value for value in parts.inputs})) is not None:
             problems.append(problem)
         else:

@@ -13,7 +13,7 @@ from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import FALLBACK
 from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason
 from xgpu.fusion.product_operands import behind_transposes, labelled_product
-from xgpu.fusion.product_orders import Operand, Product
+from xgpu.fusion.product_orders import LabelledProduct, StoredOperand
 from xgpu.fusion.product_pads import MovedForPads, Padded, best_pads
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo, leading_part, splat, tensor
@@ -102,7 +102,7 @@ def _is_candidate(op: ir.Operation) -> bool:
     return dtype_of(arrays[0]).bits in _BITS and all(map(elements, arrays))
 
 
-def _moved(op: ir.Operation, product: Product, late: Set[ir.Value], target: Device) -> MovedForPads:
+def _moved(op: ir.Operation, product: LabelledProduct, late: Set[ir.Value], target: Device) -> MovedForPads:
     """Return what kernels would move only because operands of ``op`` were padded, and its result sliced.
 
     A kernel that reads the slice is not there for that alone if XLA would not compute the same with the product.
@@ -115,7 +115,7 @@ def _moved(op: ir.Operation, product: Product, late: Set[ir.Value], target: Devi
     return MovedForPads((left, right), 0 if is_free else _COPIED * byte_size(op.results[0]))
 
 
-def _moved_for_operand(value: ir.Value, operand: Operand, block: ir.Block, target: Device) -> float:
+def _moved_for_operand(value: ir.Value, operand: StoredOperand, block: ir.Block, target: Device) -> float:
     source = behind_transposes(value)
     if operand.is_made:
         if is_hero(producer(source)) or _is_stored_anyway(source):
@@ -167,7 +167,7 @@ def _is_of_held_rows(value: ir.Value, target: Device) -> bool:
     return False
 
 
-def _pad_product(op: ir.Operation, product: Product, padded: Padded, pads: _Pads) -> None:
+def _pad_product(op: ir.Operation, product: LabelledProduct, padded: Padded, pads: _Pads) -> None:
     """Replace ``op`` by the slice of a product whose dimensions have the ``padded`` sizes."""
     with ir.InsertionPoint(op), op.location:
         operands = [
@@ -180,7 +180,7 @@ def _pad_product(op: ir.Operation, product: Product, padded: Padded, pads: _Pads
         replace_op(op, [leading_part(new.results[0], shape)])
 
 
-def _padded_operand(op: ir.Operation, value: ir.Value, operand: Operand, padded: Padded, pads: _Pads) -> ir.Value:
+def _padded_operand(op: ir.Operation, value: ir.Value, operand: StoredOperand, padded: Padded, pads: _Pads) -> ir.Value:
     """Return the operand ``value`` of ``op`` with ``padded`` dimensions: what it is transposes of is padded."""
     source = behind_transposes(value)
     high = tuple(padded.get(label, size) - size for label, size in zip(operand.memory, shape_of(source), strict=True))

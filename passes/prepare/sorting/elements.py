@@ -25,14 +25,14 @@ POSITION = "i32"
 
 
 @dataclass(frozen=True)
-class Order:
+class SortOrder:
     """The order of a sort: its region, and the numbers of the arrays that the region looks at, which are the keys."""
 
     region: ir.Block
     keys: tuple[int, ...]
 
     @classmethod
-    def of(cls, region: ir.Block) -> "Order":
+    def of(cls, region: ir.Block) -> "SortOrder":
         """Return the order that the region of a ``stablehlo.sort`` gives."""
         arguments = region.arguments
         used = (number for number, each in enumerate(arguments) if list(each.uses))

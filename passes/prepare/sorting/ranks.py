@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, broadcast, compared, hlo, reshape, shape_of, splat, tensor
-from xgpu.passes.prepare.sorting.elements import POSITION, Order, Rows, counted, number_like, times
+from xgpu.passes.prepare.sorting.elements import POSITION, Rows, SortOrder, counted, number_like, times
 from xgpu.structure import element_of
 
 
-def places_in_tiles(keys: Sequence[Value], rows: Rows, tile: int, order: Order) -> Value:
+def places_in_tiles(keys: Sequence[Value], rows: Rows, tile: int, order: SortOrder) -> Value:
     """Return the position among all elements that each has once every tile of its row is sorted, stably."""
     tiles = -(-rows.size // tile)
     shape = [rows.count, tiles, tile, tile]

@@ -15,35 +15,35 @@ _LONGEST = 64
 
 
 @dataclass(frozen=True)
-class Complex:
+class ComplexArrays:
     """Complex numbers as two arrays; ``imaginary`` is None where all are 0."""
 
     real: Value
     imaginary: Value | None
 
-    def reshaped(self, shape: Sequence[int]) -> "Complex":
+    def reshaped(self, shape: Sequence[int]) -> "ComplexArrays":
         """Return the numbers under another shape."""
         return self.each(lambda part: reshape(part, shape))
 
-    def turned(self, order: Sequence[int]) -> "Complex":
+    def turned(self, order: Sequence[int]) -> "ComplexArrays":
         """Return the numbers with their dimensions in another order."""
         return self if list(order) == sorted(order) else self.each(lambda part: hlo.transpose(part, list(order)))
 
-    def times(self, real: Value, imaginary: Value) -> "Complex":
+    def times(self, real: Value, imaginary: Value) -> "ComplexArrays":
         """Return the numbers times others."""
         if self.imaginary is None:
-            return Complex(hlo.multiply(self.real, real), hlo.multiply(self.real, imaginary))
-        return Complex(
+            return ComplexArrays(hlo.multiply(self.real, real), hlo.multiply(self.real, imaginary))
+        return ComplexArrays(
             hlo.subtract(hlo.multiply(self.real, real), hlo.multiply(self.imaginary, imaginary)),
             hlo.add(hlo.multiply(self.real, imaginary), hlo.multiply(self.imaginary, real)),
         )
 
-    def each(self, change: Callable[[Value], Value]) -> "Complex":
+    def each(self, change: Callable[[Value], Value]) -> "ComplexArrays":
         """Return both parts changed in the same way."""
-        return Complex(change(self.real), None if self.imaginary is None else change(self.imaginary))
+        return ComplexArrays(change(self.real), None if self.imaginary is None else change(self.imaginary))
 
 
-def transformed(rows: Complex, is_inverse: bool) -> Complex:
+def transformed(rows: ComplexArrays, is_inverse: bool) -> ComplexArrays:
     """Return the transforms of rows, arrays of rank 2; the inverse is not divided by the length yet."""
     count, size = shape_of(rows.real)
     first = _factor(size)
@@ -66,7 +66,7 @@ def _factor(size: int) -> int:
     return size if found == 1 else found
 
 
-def _by_definition(rows: Complex, is_inverse: bool) -> Complex:
+def _by_definition(rows: ComplexArrays, is_inverse: bool) -> ComplexArrays:
     """Return the sums of elements times roots of unity."""
     _, size = shape_of(rows.real)
     products = np.outer(np.arange(size), np.arange(size)) % size
@@ -74,8 +74,8 @@ def _by_definition(rows: Complex, is_inverse: bool) -> Complex:
     cosines, sines = (_constant(each, element_of(rows.real)) for each in (np.cos(angles), np.sin(angles)))
     real, imaginary = _product(rows.real, cosines), _product(rows.real, sines)
     if rows.imaginary is None:
-        return Complex(real, imaginary)
-    return Complex(
+        return ComplexArrays(real, imaginary)
+    return ComplexArrays(
         hlo.subtract(real, _product(rows.imaginary, sines)), hlo.add(imaginary, _product(rows.imaginary, cosines))
     )
 
@@ -105,6 +105,6 @@ def _product(left: Value, right: Value) -> Value:
     return ir.Operation.create("stablehlo.dot_general", [result], [left, right], attributes).results[0]
 
 
-def scaled(numbers: Complex, factor: float) -> Complex:
+def scaled(numbers: ComplexArrays, factor: float) -> ComplexArrays:
     """Return numbers times a real one."""
     return numbers.each(lambda part: hlo.multiply(part, splat(factor, ir.RankedTensorType(part.type))))

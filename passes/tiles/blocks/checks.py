@@ -11,14 +11,14 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.passes.support.refusals import refuse, refuse_type
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.blocks.memory.stored import has_place
-from xgpu.passes.tiles.blocks.program import PRODUCT, BlockKernel, product_layout
+from xgpu.passes.tiles.blocks.program import PRODUCT, ScheduledKernel, product_layout
 from xgpu.passes.tiles.kernel_checks import check_launch
 from xgpu.structure import block_of, captured, defining_op, dtype_of, element_of
 
 _NEEDED = frozenset(("cp.async", "ldmatrix", "mma"))
 
 
-def check_block_kernel(kernel: BlockKernel, target: Device) -> None:
+def check_block_kernel(kernel: ScheduledKernel, target: Device) -> None:
     """Raise `CompilerError` for a kernel that lacks a decision, or has one that does not fit."""
     blocks = kernel.blocks
     _check_order(blocks.body)
@@ -49,7 +49,7 @@ def _check_order(block: ir.Block) -> None:
         known |= set(op.results)
 
 
-def _check_operations(kernel: BlockKernel, block: ir.Block, at: Sequence[ir.Value]) -> None:
+def _check_operations(kernel: ScheduledKernel, block: ir.Block, at: Sequence[ir.Value]) -> None:
     """Check that operations are ones on tiles, of inputs at the numbers of block and step."""
     arguments = list(kernel.function.regions[0].blocks[0].arguments)
     inputs = arguments[: attributes.int_of(kernel.function.attributes[attributes.INPUTS])]
@@ -71,7 +71,7 @@ def _check_operations(kernel: BlockKernel, block: ir.Block, at: Sequence[ir.Valu
             )
 
 
-def _check_outputs(kernel: BlockKernel) -> None:
+def _check_outputs(kernel: ScheduledKernel) -> None:
     """Check that blocks yield their arrays, each with tiles written into it, one after the other."""
     (*_, end) = kernel.blocks.body.operations
     written = list(kernel.blocks.body.arguments)[len(kernel.blocks.grid) :]
@@ -86,7 +86,7 @@ def _check_outputs(kernel: BlockKernel) -> None:
             made = op.opview.array
 
 
-def _check_tiles(kernel: BlockKernel) -> None:
+def _check_tiles(kernel: ScheduledKernel) -> None:
     """Check what is decided of each tile."""
     for value, op, number in kernel.tiles():
         if not has_place(dtype_of(value)):

@@ -15,7 +15,7 @@ from xgpu.passes.tiles.blocks.copying import TileCopy
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
 from xgpu.passes.tiles.blocks.memory.space import Space
 from xgpu.passes.tiles.blocks.products.multiplying import can_begin, multiply_to_fragments, multiply_to_shared
-from xgpu.passes.tiles.blocks.program import PRODUCT, BlockKernel
+from xgpu.passes.tiles.blocks.program import PRODUCT, ScheduledKernel
 from xgpu.passes.tiles.blocks.reductions import Reduction
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.blocks.stepping import StepLoop
@@ -30,7 +30,7 @@ _ADD = "stablehlo.add"
 class BlockWriter:
     """Writes the threads of one kernel in place of its blocks."""
 
-    kernel: BlockKernel
+    kernel: ScheduledKernel
 
     def write(self) -> None:
         """Replace the blocks by the code of their threads."""

@@ -13,7 +13,7 @@ from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, only
-from xgpu.passes.tiles.blocks.memory.shared import Layout
+from xgpu.passes.tiles.blocks.memory.shared import TileLayout
 from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of, owning_op
@@ -23,7 +23,7 @@ PRODUCT = "stablehlo.dot_general"
 
 
 @dataclass(frozen=True, eq=False)
-class BlockKernel:
+class ScheduledKernel:
     """The function of a kernel, its blocks, and its schedule."""
 
     function: ir.Operation
@@ -31,7 +31,7 @@ class BlockKernel:
     schedule: BlockProgramSchedule
 
     @classmethod
-    def read(cls, function: ir.Operation, schedule: BlockProgramSchedule) -> "BlockKernel":
+    def read(cls, function: ir.Operation, schedule: BlockProgramSchedule) -> "ScheduledKernel":
         """Return the kernel of a function. Raises `CompilerError` for one that has no blocks, or several."""
         if len(function.regions[0].blocks) != 1:
             refuse(PASS, function, f"expected a body of one block, got {len(function.regions[0].blocks)}")
@@ -73,7 +73,7 @@ class BlockKernel:
         return {value: _place(op, number) for value, op, number in self.tiles()}
 
     @cached_property
-    def layouts(self) -> dict[ir.Value, Layout]:
+    def layouts(self) -> dict[ir.Value, TileLayout]:
         """The layout of each tile in shared memory. Raises `CompilerError` for one that does not fit the tile."""
         shared = attributes.SHARED
         return {
@@ -131,7 +131,7 @@ class BlockKernel:
             among = [*steps.operation.results]
         return end.operation.operands[among.index(value)]
 
-    def _layout(self, value: ir.Value, op: ir.Operation, number: int) -> Layout:
+    def _layout(self, value: ir.Value, op: ir.Operation, number: int) -> TileLayout:
         shape, dtype = shape_of(value), dtype_of(value)
         strides = _numbers(op, attributes.LAYOUT, number)
         if strides is None or len(strides) != len(shape):
@@ -149,7 +149,7 @@ class BlockKernel:
         if packed is not None and packed[2] <= packed[1]:
             got = _got(op, attributes.SWIZZLE)
             refuse(PASS, op, f"attribute '{attributes.SWIZZLE}': expected a shift above the base, got {got}")
-        return Layout(offset, shape, tuple(strides), packed, dtype, self.buffers(op))
+        return TileLayout(offset, shape, tuple(strides), packed, dtype, self.buffers(op))
 
 
 def stages_of(steps: StepsOp) -> int:

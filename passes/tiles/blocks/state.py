@@ -9,7 +9,7 @@ from xgpu.indexing.affine import AffineExpr
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
 from xgpu.passes.tiles.blocks.memory.space import Space
 from xgpu.passes.tiles.blocks.products.fragments import FragmentTile
-from xgpu.passes.tiles.blocks.program import BlockKernel
+from xgpu.passes.tiles.blocks.program import ScheduledKernel
 from xgpu.records import dataclass
 
 
@@ -21,7 +21,7 @@ class State:
     is the block's shared memory. In steps ``start_ahead`` writes the start of a later step's copy of a tile.
     """
 
-    kernel: BlockKernel
+    kernel: ScheduledKernel
     space: Space
     memory: ir.Value
     pointers: dict[ir.Value, ir.Value]

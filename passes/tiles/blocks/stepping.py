@@ -16,7 +16,7 @@ from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.blocks.computing import copy_shared, held, held_layout
 from xgpu.passes.tiles.blocks.copying import TileCopy, any_async
-from xgpu.passes.tiles.blocks.memory.shared import Layout
+from xgpu.passes.tiles.blocks.memory.shared import TileLayout
 from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout, FragmentTile
 from xgpu.passes.tiles.blocks.program import stages_of
 from xgpu.passes.tiles.blocks.state import State
@@ -171,7 +171,7 @@ class StepLoop:
         return ir.arith.select(wraps, i32(0), after)
 
 
-def _is_same(layout: Layout | None, other: Layout) -> bool:
+def _is_same(layout: TileLayout | None, other: TileLayout) -> bool:
     return layout is not None and replace(layout, buffers=1) == replace(other, buffers=1)
 
 

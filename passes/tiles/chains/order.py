@@ -25,7 +25,7 @@ from xgpu.passes.support.scf_ops import create_if, create_index
 from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.roles import ThreadNumbers, equal
-from xgpu.passes.tiles.structured import Loop, Values, counted, only_if
+from xgpu.passes.tiles.structured import Values, WrittenLoop, counted, only_if
 from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
@@ -172,7 +172,7 @@ class ChainOrder:
         map_ = IndexingMap(ranges((batch * rows,)), (), tuple(results))
         return ApplyIndexingOp.build(map_.with_simple_results(), [number])
 
-    def _tile(self, round_: ir.Value, at: Values, loop: Loop) -> ChainTile:
+    def _tile(self, round_: ir.Value, at: Values, loop: WrittenLoop) -> ChainTile:
         count = create_index(self.program.steps.count)
         first, end = create_index(0), count
         if self.visible is not None:
@@ -189,6 +189,6 @@ class ChainOrder:
         return ChainTile(at, round_, first, end, loop.carried)
 
 
-def steps_of(tile: ChainTile, inits: Sequence[ir.Value]) -> AbstractContextManager[Loop]:
+def steps_of(tile: ChainTile, inits: Sequence[ir.Value]) -> AbstractContextManager[WrittenLoop]:
     """Write the loop over the steps of a tile."""
     return counted(tile.first, tile.end, create_index(1), inits)

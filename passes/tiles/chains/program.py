@@ -15,7 +15,7 @@ from xgpu.indexing.access import integers, shape_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, check_numbers, only, stored, tile_operand
 from xgpu.passes.tiles.chains.powers import Powers
-from xgpu.passes.tiles.chains.spreads import Form
+from xgpu.passes.tiles.chains.spreads import ScalarForm
 from xgpu.records import dataclass
 from xgpu.structure import block_of, body_of, defining_op, dtype_of, is_result_of, producer, users_of
 
@@ -149,14 +149,14 @@ class ChainProgram:
         return isinstance(self.schedule, AttentionSchedule | SumsSchedule) and self.schedule.turns
 
     @cached_property
-    def form(self) -> Form:
+    def form(self) -> ScalarForm:
         """How what lies between the products of a step is written."""
         # Elements are computed one after the other where no reduction needs all of a row.
         deep = not any(each.operation.name == "stablehlo.reduce" for each in self.steps.body.operations)
         if not isinstance(self.schedule, AttentionSchedule):
-            return Form(deep=deep)
+            return ScalarForm(deep=deep)
         powers = Powers(self.schedule.computed, _MANTISSAS[dtype_of(self.summed[0].computed).hlo])
-        return Form(self.schedule.branched, deep, set(self.added_rows.values()), powers)
+        return ScalarForm(self.schedule.branched, deep, set(self.added_rows.values()), powers)
 
     @cached_property
     def added_rows(self) -> dict[int, ir.Operation]:

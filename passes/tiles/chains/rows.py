@@ -16,7 +16,7 @@ from xgpu.passes.tiles.chains.operands import Operands
 from xgpu.passes.tiles.chains.order import ChainOrder, ChainTile
 from xgpu.passes.tiles.chains.overlapping import OverlappingSteps
 from xgpu.passes.tiles.chains.program import ChainProgram
-from xgpu.passes.tiles.chains.spreads import Form, Position, Spread, SpreadCode
+from xgpu.passes.tiles.chains.spreads import Position, ScalarForm, Spread, SpreadCode
 from xgpu.passes.tiles.chains.steps import ChainSteps
 from xgpu.passes.tiles.chains.storing import Room, Staged, Storing
 from xgpu.passes.tiles.chains.turns import Turns
@@ -58,7 +58,7 @@ class ChainRows:
     ) -> tuple[ir.Value, ir.Value]:
         """Write the operations of a block's tile; return the rings' slot and phase after it."""
         program = self.program
-        code = SpreadCode(tile.at, position, {}, Form())
+        code = SpreadCode(tile.at, position, {}, ScalarForm())
         steps = self._steps(position, storing)
         number, phase = slot
         stores = {each.operation: each for each in program.stores}

@@ -128,7 +128,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Form:
+class ScalarForm:
     """How the scalars of tiles are written.
 
     If it is ``branched``, masks are asked only where they hide something. If it is ``deep``, all that an element is
@@ -148,7 +148,7 @@ class SpreadCode:
     ``at`` are the numbers of block and step.
     """
 
-    def __init__(self, at: Sequence[ir.Value], position: Position, known: Mapping[ir.Value, Spread], form: Form):
+    def __init__(self, at: Sequence[ir.Value], position: Position, known: Mapping[ir.Value, Spread], form: ScalarForm):
         self._at, self._position, self._form = list(at), position, form
         self._values = dict(known)
         self._pending: dict[ir.Value, Callable[[], Spread]] = {}

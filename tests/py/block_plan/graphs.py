@@ -4,9 +4,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from xgpu.block_plan.chains import Copy, choose, missing_copies
+from xgpu.block_plan.chains import MissingCopy, choose, missing_copies
 from xgpu.block_plan.graph import Carried, Graph, Kind, Node, Tile
-from xgpu.block_plan.order.events import Order, Plan
+from xgpu.block_plan.order.events import BlockOrder, StagedGraph
 from xgpu.indexing.dot_dimensions import OperandDimensions
 
 MATRIX = OperandDimensions((), (1,), (0,)), OperandDimensions((), (0,), (1,))
@@ -84,14 +84,14 @@ def _made(writer: Writer, rng: random.Random, known: list[int], region: int) -> 
     return writer.node(kind, tuple(rng.choice(known) for _ in range(count)), region, cost=rng.choice((1, 20)))
 
 
-def with_copies(graph: Graph) -> Plan:
+def with_copies(graph: Graph) -> StagedGraph:
     """Return where the tiles of a graph are, with all copies that are missing."""
     while True:
         given = {graph.nodes[n].results[0]: "shared" for n in copies_in(graph)}
         chains = choose(graph, THREADS, given)  # type: ignore[arg-type]
         missing = missing_copies(graph, chains)
         if not missing:
-            return Plan(graph, chains.where, {})
+            return StagedGraph(graph, chains.where, {})
         graph = _with_copy(graph, missing[0])
 
 
@@ -103,7 +103,7 @@ def copies_in(graph: Graph) -> list[int]:
     return [number for number, node in enumerate(graph.nodes) if node.instructions == COPY]
 
 
-def _with_copy(graph: Graph, copy: Copy) -> Graph:
+def _with_copy(graph: Graph, copy: MissingCopy) -> Graph:
     tile, readers, before = copy.tile, copy.readers, copy.before
     made = len(graph.tiles)
     nodes: list[Node] = []
@@ -172,7 +172,7 @@ class Access:
 
 
 def accesses(
-    plan: Plan, order: Order, met: frozenset[int], offsets: dict[int, int], sizes: dict[int, int]
+    plan: StagedGraph, order: BlockOrder, met: frozenset[int], offsets: dict[int, int], sizes: dict[int, int]
 ) -> Iterator[Access]:
     """Yield all accesses of a block, steps one by one. ``sizes`` are those of one buffer."""
     span = 0

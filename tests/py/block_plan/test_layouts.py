@@ -5,16 +5,18 @@ import pytest
 from xgpu.block_plan.chains import choose
 from xgpu.block_plan.graph import Graph, Kind, Node, Tile
 from xgpu.block_plan.memory.layouts import ACROSS, NO_MATRIX, NOT_ASYNCHRONOUS, NOT_WIDE, innermost, program_of
-from xgpu.block_plan.order.events import Plan
+from xgpu.block_plan.order.events import StagedGraph
 from xgpu.indexing.dot_dimensions import OperandDimensions
 
 BATCHED = OperandDimensions((0,), (2,), (1,)), OperandDimensions((0,), (1,), (2,))
 PLAIN = OperandDimensions((), (1,), (0,)), OperandDimensions((), (0,), (1,))
 
 
-def planned(nodes: list[Node], tiles: list[Tile]) -> Plan:
+def planned(nodes: list[Node], tiles: list[Tile]) -> StagedGraph:
     graph = Graph(tuple(nodes), tuple(tiles))
-    return Plan(graph, choose(graph, 128, {number: "shared" for node in nodes for number in node.results}).where, {})
+    return StagedGraph(
+        graph, choose(graph, 128, {number: "shared" for node in nodes for number in node.results}).where, {}
+    )
 
 
 def node(kind: Kind, operands: tuple[int, ...], result: int, axes: tuple[int, ...] | None = None) -> Node:
@@ -75,7 +77,7 @@ def test_dimensions_are_followed_through_what_is_computed() -> None:
     ]
     graph = Graph(tuple(nodes), tuple(square(4)))
     where = choose(graph, 128, {0: "shared", 1: "shared", 2: "computed", 3: "shared"}).where
-    rules = program_of(Plan(graph, where, {}), {}, {}).rules
+    rules = program_of(StagedGraph(graph, where, {}), {}, {}).rules
     assert rules[-1].ways == (((3, 0), (0, 1), (1, 0)), ((3, 1), (0, 0), (1, 1)))
 
 

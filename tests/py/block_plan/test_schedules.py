@@ -6,7 +6,7 @@ import pytest
 
 from xgpu.block_plan.memory.storage import Block, overlaps, place
 from xgpu.block_plan.order import layers
-from xgpu.block_plan.order.events import Plan, needs, text_order
+from xgpu.block_plan.order.events import StagedGraph, needs, text_order
 from xgpu.block_plan.order.lifetimes import lifetimes
 from xgpu.block_plan.order.meetings import meetings, suffices
 from xgpu.block_plan.order.schedules import schedule
@@ -14,14 +14,14 @@ from xgpu.block_plan.order.schedules import schedule
 from .graphs import accesses, drawn, with_copies
 
 
-def drawn_plan(seed: int) -> Plan:
+def drawn_plan(seed: int) -> StagedGraph:
     rng = random.Random(seed)
     plan = with_copies(drawn(rng))
     loops = [number for number, node in enumerate(plan.graph.nodes) if node.kind == "steps"]
-    return Plan(plan.graph, plan.where, {number: rng.choice((1, 1, 2, 3)) for number in loops})
+    return StagedGraph(plan.graph, plan.where, {number: rng.choice((1, 1, 2, 3)) for number in loops})
 
 
-def races(plan: Plan, order: object, met: frozenset[int]) -> list[str]:
+def races(plan: StagedGraph, order: object, met: frozenset[int]) -> list[str]:
     sizes = {memory: 1 + memory % 3 for memory in plan.memory.values()}
     buffers = {
         memory: plan.stages[plan.ahead[maker]] for memory in sizes if (maker := plan.graph.maker[memory]) in plan.ahead

@@ -4,28 +4,28 @@ import itertools
 
 import pytest
 
-from xgpu.block_plan.warps import Product, arrange, busiest, elements_read
+from xgpu.block_plan.warps import WarpProduct, arrange, busiest, elements_read
 
 
 @pytest.mark.parametrize(
     ("product", "warps", "expected"),
     [
-        (Product(1, 128, 128, 32), 4, (2, 2)),
-        (Product(1, 256, 64, 32), 4, (4, 1)),
-        (Product(1, 64, 256, 32), 4, (1, 4)),
-        (Product(1, 16, 256, 32), 8, (1, 8)),
-        (Product(1, 256, 8, 32), 8, (8, 1)),
-        (Product(1, 64, 32, 16), 4, (4, 1)),
-        (Product(1, 15, 15, 15), 1, (1, 1)),
+        (WarpProduct(1, 128, 128, 32), 4, (2, 2)),
+        (WarpProduct(1, 256, 64, 32), 4, (4, 1)),
+        (WarpProduct(1, 64, 256, 32), 4, (1, 4)),
+        (WarpProduct(1, 16, 256, 32), 8, (1, 8)),
+        (WarpProduct(1, 256, 8, 32), 8, (8, 1)),
+        (WarpProduct(1, 64, 32, 16), 4, (4, 1)),
+        (WarpProduct(1, 15, 15, 15), 1, (1, 1)),
     ],
 )
-def test_usual_products(product: Product, warps: int, expected: tuple[int, int]) -> None:
+def test_usual_products(product: WarpProduct, warps: int, expected: tuple[int, int]) -> None:
     assert arrange([product], warps) == expected
 
 
 def test_the_best_of_all_ways() -> None:
     for rows, columns, warps in itertools.product((16, 48, 96, 381), (8, 57, 62, 128), (1, 2, 4, 6, 8)):
-        product = Product(2, rows, columns, 64)
+        product = WarpProduct(2, rows, columns, 64)
         found = arrange([product], warps)
         ways = [(down, warps // down) for down in range(1, warps + 1) if warps % down == 0]
         assert found[0] * found[1] == warps
@@ -36,6 +36,6 @@ def test_the_best_of_all_ways() -> None:
 
 def test_products_that_lie_alike_share_their_warps() -> None:
     """One alone would be four warps down; the other, whose contracted dimension is long, weighs more."""
-    tall, wide = Product(1, 256, 64, 16), Product(1, 64, 256, 1024)
+    tall, wide = WarpProduct(1, 256, 64, 16), WarpProduct(1, 64, 256, 1024)
     assert arrange([tall], 4) == (4, 1)
     assert arrange([tall, wide], 4) == (1, 4)

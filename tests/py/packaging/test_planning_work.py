@@ -6,7 +6,7 @@ import pytest
 
 from tests.py.fusion.planning_effort import counted_calls
 from tests.py.packaging.control.test_memory_of_loops import flow_of, run
-from xgpu.packaging.flow import Flow, Loop, Move, Node
+from xgpu.packaging.flow import Flow, Move, Node, Repeating
 from xgpu.packaging.steps import make_steps
 
 
@@ -27,7 +27,7 @@ def states(count: int) -> Flow:
     start = Move(tuple((1 + number, 0) for number in range(count)))
     body: list[Node] = [run(1 + number, 1 + (number + 1) % count, 1 + count + number) for number in range(count)]
     body.append(Move(tuple((1 + number, 1 + count + number) for number in range(count))))
-    return flow_of(1, tuple(range(1, count + 1)), 1 + 2 * count, start, Loop(tuple(body), 3, None))
+    return flow_of(1, tuple(range(1, count + 1)), 1 + 2 * count, start, Repeating(tuple(body), 3, None))
 
 
 @pytest.mark.parametrize("made", [chain, gradients, states])

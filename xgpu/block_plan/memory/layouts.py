@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from xgpu.block_plan.graph import Node, Tile
 from xgpu.block_plan.memory.layout_program import LayoutProgram, Option, Rule, Way, best
 from xgpu.block_plan.memory.strides import strides_of, tile_bytes
-from xgpu.block_plan.order.events import Plan
+from xgpu.block_plan.order.events import StagedGraph
 
 NOT_WIDE = 4000
 """A copy to or from an array by single elements; by units of 8 or 4 bytes as much less as these are of 16."""
@@ -28,7 +28,7 @@ type Where = Mapping[int, int]
 """For each dimension of a tile that another is read at, the dimension of that one."""
 
 
-def innermost(plan: Plan, copies: Mapping[int, Sequence[int]], given: Mapping[int, int]) -> dict[int, int]:
+def innermost(plan: StagedGraph, copies: Mapping[int, Sequence[int]], given: Mapping[int, int]) -> dict[int, int]:
     """Return the innermost dimension of each memory.
 
     ``copies`` are the costs of copies between a tile and arrays, for each innermost dimension; ``given`` are innermost
@@ -37,7 +37,7 @@ def innermost(plan: Plan, copies: Mapping[int, Sequence[int]], given: Mapping[in
     return {memory: option.innermost for memory, option in best(program_of(plan, copies, given)).items()}
 
 
-def program_of(plan: Plan, copies: Mapping[int, Sequence[int]], given: Mapping[int, int]) -> LayoutProgram:
+def program_of(plan: StagedGraph, copies: Mapping[int, Sequence[int]], given: Mapping[int, int]) -> LayoutProgram:
     """Return the program of a block's tiles in shared memory; tiles of no dimension are none of it."""
     tiles = plan.graph.tiles
     memories = sorted({memory for memory in plan.memory.values() if tiles[memory].shape})
@@ -58,7 +58,7 @@ def _options(tile: Tile, copies: Sequence[int], given: int | None) -> Iterator[O
                 yield Option(inner, other, cost + SWIZZLED)
 
 
-def _rules(plan: Plan, number: int) -> Iterator[Rule]:
+def _rules(plan: StagedGraph, number: int) -> Iterator[Rule]:
     node = plan.graph.nodes[number]
     if node.kind == "product" and node.dimensions is not None:
         for tile, dimensions in zip(node.operands, node.dimensions, strict=True):
@@ -76,7 +76,7 @@ def _rules(plan: Plan, number: int) -> Iterator[Rule]:
         yield from _rule(plan, [_at(reads, dimension) for dimension in range(len(shape))], ACROSS)
 
 
-def _rule(plan: Plan, ways: Sequence[Sequence[tuple[int, int]]], penalty: int) -> Iterator[Rule]:
+def _rule(plan: StagedGraph, ways: Sequence[Sequence[tuple[int, int]]], penalty: int) -> Iterator[Rule]:
     """Yield the rule of an operation, unless it says nothing: about tiles in registers, or of one element."""
     found = []
     for way in ways:
@@ -90,7 +90,7 @@ def _rule(plan: Plan, ways: Sequence[Sequence[tuple[int, int]]], penalty: int) -
         yield Rule(tuple(found), penalty)
 
 
-def _iterations(plan: Plan, node: Node) -> Iterator[list[tuple[int, int]]]:
+def _iterations(plan: StagedGraph, node: Node) -> Iterator[list[tuple[int, int]]]:
     """Yield the dimensions of all tiles for each dimension that an operation may go along."""
     (result,) = node.results
     shape = plan.graph.tiles[node.operands[0] if node.kind == "reduce" else result].shape
@@ -110,7 +110,7 @@ def _at(reads: Sequence[tuple[int, Where]], dimension: int) -> list[tuple[int, i
     return [(root, where[dimension]) for root, where in reads if dimension in where]
 
 
-def _roots(plan: Plan, tile: int, where: Where) -> list[tuple[int, Where]]:
+def _roots(plan: StagedGraph, tile: int, where: Where) -> list[tuple[int, Where]]:
     """Return the kept tiles that are read for a tile, with their dimensions for those of what reads it."""
     if plan.where[tile] != "computed":
         return [(tile, where)]
@@ -122,7 +122,7 @@ def _roots(plan: Plan, tile: int, where: Where) -> list[tuple[int, Where]]:
     return found
 
 
-def _into(plan: Plan, node: Node, operand: int) -> Where:
+def _into(plan: StagedGraph, node: Node, operand: int) -> Where:
     """Return the operand's dimension for each dimension of a node's result or reduction; none for a mixed one."""
     rank = len(plan.graph.tiles[operand].shape)
     if node.kind == "spread" and node.axes is not None:

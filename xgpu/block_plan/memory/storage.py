@@ -27,7 +27,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Placement:
+class MemoryPlan:
     """The first byte of each block, and the bytes that all take; ``bound`` is the least that any placement takes."""
 
     offsets: tuple[int, ...]
@@ -45,7 +45,7 @@ _ORDERS: tuple[Callable[[Block], tuple[int, ...]], ...] = (
 """Orders in which blocks are put: the largest first, by area, the longest used, the first and the last used first."""
 
 
-def place(blocks: Sequence[Block], given: Mapping[int, int], exactly: bool = True) -> Placement:
+def place(blocks: Sequence[Block], given: Mapping[int, int], exactly: bool = True) -> MemoryPlan:
     """Return a placement with the ``given`` blocks where they are wanted; the smallest if CP-SAT is there to find it.
 
     Only what is given can overlap, see `overlaps`.
@@ -54,7 +54,7 @@ def place(blocks: Sequence[Block], given: Mapping[int, int], exactly: bool = Tru
     best = best_of_orders(blocks, given)
     if exactly and size_of(blocks, best) > bound and cp_sat() is not None and not given:
         best = _smallest(blocks, size_of(blocks, best)) or best
-    return Placement(best, size_of(blocks, best), bound)
+    return MemoryPlan(best, size_of(blocks, best), bound)
 
 
 def best_of_orders(blocks: Sequence[Block], given: Mapping[int, int]) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StagedGraph:
     """A graph, where its tiles are, and the stages of its steps, by node."""
 
     graph: Graph
@@ -102,19 +102,19 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Order:
+class BlockOrder:
     """The order in which a block does things: the acting nodes of each region, what ends a step not among them."""
 
     regions: Mapping[int, Sequence[int]]
 
 
-def text_order(plan: Plan) -> Order:
+def text_order(plan: StagedGraph) -> BlockOrder:
     """Return the order in which nodes are numbered, but that tiles are read before they are changed in place."""
     regions = sorted({node.region for node in plan.graph.nodes})
-    return Order({region: _sorted(plan, region) for region in regions})
+    return BlockOrder({region: _sorted(plan, region) for region in regions})
 
 
-def needs(plan: Plan, region: int) -> dict[int, set[int]]:
+def needs(plan: StagedGraph, region: int) -> dict[int, set[int]]:
     """Return, for each acting node of a region but its end, the others that it must follow."""
     nodes = [n for n in plan.graph.within(region) if plan.acts(n) and plan.graph.nodes[n].kind != "yield"]
     found: dict[int, set[int]] = {number: set() for number in nodes}
@@ -141,7 +141,7 @@ def _captured(graph: Graph, steps: int) -> list[int]:
     return [tile for number in graph.within(body) for tile in graph.nodes[number].operands]
 
 
-def _sorted(plan: Plan, region: int) -> list[int]:
+def _sorted(plan: StagedGraph, region: int) -> list[int]:
     waiting = needs(plan, region)
     found: list[int] = []
     while waiting:

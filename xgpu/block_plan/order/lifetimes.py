@@ -7,11 +7,11 @@ last span are one, which is a bit of its own for what is accessed in them.
 
 from collections.abc import Collection
 
-from xgpu.block_plan.order.events import Order, Plan
+from xgpu.block_plan.order.events import BlockOrder, StagedGraph
 from xgpu.block_plan.order.meetings import end_of, timeline
 
 
-def lifetimes(plan: Plan, order: Order, met: Collection[int]) -> dict[int, int]:
+def lifetimes(plan: StagedGraph, order: BlockOrder, met: Collection[int]) -> dict[int, int]:
     """Return the spans of the memory of each tile; threads meet before the nodes ``met``."""
     events = list(timeline(plan, order))
     first: dict[int, int] = {}
@@ -44,7 +44,7 @@ def lifetimes(plan: Plan, order: Order, met: Collection[int]) -> dict[int, int]:
     return found
 
 
-def _whole(plan: Plan, steps: int, first: dict[int, int], begin: int) -> set[int]:
+def _whole(plan: StagedGraph, steps: int, first: dict[int, int], begin: int) -> set[int]:
     """Return what is in use through all steps: what is carried, what is copied ahead, and what is from before."""
     carried = {plan.memory[each.result] for each in plan.graph.carried_by(steps) if each.result in plan.memory}
     ahead = {plan.memory[plan.graph.nodes[node].results[0]] for node, of in plan.ahead.items() if of == steps}
@@ -53,7 +53,7 @@ def _whole(plan: Plan, steps: int, first: dict[int, int], begin: int) -> set[int
     return carried | ahead | {tile for tile in read if first.get(tile, begin) < begin or _is_outer(plan, tile, body)}
 
 
-def _is_outer(plan: Plan, tile: int, body: int) -> bool:
+def _is_outer(plan: StagedGraph, tile: int, body: int) -> bool:
     return plan.graph.nodes[plan.graph.maker[tile]].region != body
 
 

@@ -9,7 +9,7 @@ first: there are many steps.
 import itertools
 from collections.abc import Collection, Iterator, Sequence
 
-from xgpu.block_plan.order.events import Event, Order, Plan
+from xgpu.block_plan.order.events import BlockOrder, Event, StagedGraph
 from xgpu.records import dataclass
 
 _MOST_WAYS = 4096
@@ -28,7 +28,7 @@ class Meetings:
     outside: int
 
 
-def meetings(plan: Plan, order: Order, given: Collection[int] = ()) -> Meetings:
+def meetings(plan: StagedGraph, order: BlockOrder, given: Collection[int] = ()) -> Meetings:
     """Return where threads meet, at the ``given`` nodes in any case."""
     bodies = [number for number in order.regions[0] if plan.graph.nodes[number].kind == "steps"]
     ways = []
@@ -47,7 +47,7 @@ def meetings(plan: Plan, order: Order, given: Collection[int] = ()) -> Meetings:
     return Meetings(inside | outside | frozenset(given), len(inside), len(outside))
 
 
-def suffices(plan: Plan, order: Order, met: Collection[int]) -> bool:
+def suffices(plan: StagedGraph, order: BlockOrder, met: Collection[int]) -> bool:
     """Whether nothing meets that must not if all threads meet before these nodes."""
     for steps in (number for number in order.regions[0] if plan.graph.nodes[number].kind == "steps"):
         nodes = [*order.regions.get(plan.graph.nodes[steps].body, ()), end_of(plan, steps)]
@@ -56,7 +56,7 @@ def suffices(plan: Plan, order: Order, met: Collection[int]) -> bool:
     return not _outside(plan, order, frozenset(met))
 
 
-def end_of(plan: Plan, steps: int) -> int:
+def end_of(plan: StagedGraph, steps: int) -> int:
     """Return the node that ends each of some steps."""
     body = plan.graph.nodes[steps].body
     return next(number for number in plan.graph.within(body) if plan.graph.nodes[number].kind == "yield")
@@ -86,7 +86,7 @@ def _greedy(arcs: Sequence[_Arc], gaps: Sequence[int]) -> frozenset[int]:
     return frozenset(chosen)
 
 
-def _arcs(plan: Plan, steps: int, nodes: Sequence[int]) -> list[_Arc]:
+def _arcs(plan: StagedGraph, steps: int, nodes: Sequence[int]) -> list[_Arc]:
     """Return the arcs of a body: the gap of a node is before it, that of the last one after all others."""
     events = [plan.event(node) for node in nodes[:-1]]
     last = len(events)
@@ -107,7 +107,7 @@ def _arcs(plan: Plan, steps: int, nodes: Sequence[int]) -> list[_Arc]:
     return found
 
 
-def timeline(plan: Plan, order: Order) -> Iterator[tuple[Event, int]]:
+def timeline(plan: StagedGraph, order: BlockOrder) -> Iterator[tuple[Event, int]]:
     """Yield all events of a block, those of one step of each loop, each with the steps it is in, -1 outside."""
     for number in order.regions[0]:
         yield plan.event(number), -1
@@ -117,7 +117,7 @@ def timeline(plan: Plan, order: Order) -> Iterator[tuple[Event, int]]:
                 yield plan.event(inner), number
 
 
-def _outside(plan: Plan, order: Order, known: frozenset[int]) -> frozenset[int]:
+def _outside(plan: StagedGraph, order: BlockOrder, known: frozenset[int]) -> frozenset[int]:
     """Return the meetings outside of steps that there have to be besides those that are known."""
     events = list(timeline(plan, order))
     chosen: set[int] = set()

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from xgpu.block_plan.order.events import Event, Order, Plan, needs, text_order
+from xgpu.block_plan.order.events import BlockOrder, Event, StagedGraph, needs, text_order
 from xgpu.block_plan.order.layers import Job, Layers, arrange
 from xgpu.block_plan.order.lifetimes import lifetimes
 from xgpu.block_plan.order.meetings import end_of, meetings, suffices, timeline
@@ -24,7 +24,7 @@ _MOST_LOOPS = 4
 class Schedule:
     """An order, and the nodes before which all threads meet: so many in steps, and outside; ``peak`` bytes in use."""
 
-    order: Order
+    order: BlockOrder
     met: frozenset[int]
     in_steps: int
     outside: int
@@ -36,7 +36,7 @@ class Schedule:
         return self.in_steps, self.outside, self.peak
 
 
-def schedule(plan: Plan, sizes: Mapping[int, int], given: Collection[int] = ()) -> Schedule:
+def schedule(plan: StagedGraph, sizes: Mapping[int, int], given: Collection[int] = ()) -> Schedule:
     """Return the best order that is found, the one of the text if none is better; with ``given`` meetings that one.
 
     ``sizes`` are the bytes of each memory.
@@ -49,7 +49,7 @@ def schedule(plan: Plan, sizes: Mapping[int, int], given: Collection[int] = ()) 
     return best if given else _with_early_copies(plan, best)
 
 
-def _with_early_copies(plan: Plan, found: Schedule) -> Schedule:
+def _with_early_copies(plan: StagedGraph, found: Schedule) -> Schedule:
     """Move what is copied ahead to where a step can first do it, without another meeting."""
     order = found.order
     for node in plan.ahead:
@@ -57,7 +57,7 @@ def _with_early_copies(plan: Plan, found: Schedule) -> Schedule:
         rest = [number for number in order.regions[region] if number != node]
         if node in found.met:
             continue
-        ways = (Order({**order.regions, region: [*rest[:at], node, *rest[at:]]}) for at in range(len(rest) + 1))
+        ways = (BlockOrder({**order.regions, region: [*rest[:at], node, *rest[at:]]}) for at in range(len(rest) + 1))
         before = needs(plan, region)[node]
         order = next(
             way
@@ -67,7 +67,7 @@ def _with_early_copies(plan: Plan, found: Schedule) -> Schedule:
     return replace(found, order=order)
 
 
-def _searched(plan: Plan, sizes: Mapping[int, int]) -> Iterator[Schedule]:
+def _searched(plan: StagedGraph, sizes: Mapping[int, int]) -> Iterator[Schedule]:
     """Yield the schedules for each way to place the meetings between steps: at their end, or where they begin."""
     loops = [number for number in plan.graph.within(0) if plan.graph.nodes[number].kind == "steps"]
     bodies = {
@@ -84,14 +84,14 @@ def _searched(plan: Plan, sizes: Mapping[int, int]) -> Iterator[Schedule]:
                 met.add(order[0] if at_begin else end_of(plan, steps))
         outer = arrange(_outer_jobs(plan, regions, met), sizes, False)
         regions[0], outside = _flattened(plan, outer)
-        whole = Order(regions)
+        whole = BlockOrder(regions)
         wanted = frozenset(met | outside)
         yield _schedule(plan, sizes, whole, meetings(plan, whole).nodes)
         if suffices(plan, whole, wanted):
             yield _schedule(plan, sizes, whole, wanted)
 
 
-def _schedule(plan: Plan, sizes: Mapping[int, int], order: Order, met: frozenset[int]) -> Schedule:
+def _schedule(plan: StagedGraph, sizes: Mapping[int, int], order: BlockOrder, met: frozenset[int]) -> Schedule:
     used = lifetimes(plan, order, met)
     spans = max((each.bit_length() for each in used.values()), default=0)
     peak = max((sum(sizes[each] for each in used if used[each] >> span & 1) for span in range(spans)), default=0)
@@ -99,7 +99,7 @@ def _schedule(plan: Plan, sizes: Mapping[int, int], order: Order, met: frozenset
     return Schedule(order, met, in_steps, len(met) - in_steps, peak)
 
 
-def _own(plan: Plan, steps: int, sizes: Mapping[int, int]) -> dict[int, int]:
+def _own(plan: StagedGraph, steps: int, sizes: Mapping[int, int]) -> dict[int, int]:
     """Return the sizes of tiles that are in use only for a part of each step."""
     body = plan.graph.nodes[steps].body
     made = {
@@ -113,7 +113,7 @@ def _own(plan: Plan, steps: int, sizes: Mapping[int, int]) -> dict[int, int]:
     return {memory: sizes[memory] for memory in made - carried}
 
 
-def _jobs(plan: Plan, region: int) -> dict[int, Job]:
+def _jobs(plan: StagedGraph, region: int) -> dict[int, Job]:
     """Return what is done in each step, those that copy ahead first."""
     waiting, begin = needs(plan, region), plan.event(region - 1)
     ahead = {plan.memory[plan.graph.nodes[node].results[0]]: node for node in plan.ahead}
@@ -129,7 +129,7 @@ def _jobs(plan: Plan, region: int) -> dict[int, Job]:
     return jobs
 
 
-def _outer_jobs(plan: Plan, regions: Mapping[int, list[int]], met: Collection[int]) -> dict[int, Job]:
+def _outer_jobs(plan: StagedGraph, regions: Mapping[int, list[int]], met: Collection[int]) -> dict[int, Job]:
     """Return what is done outside of steps; steps are two jobs if threads meet in them, the second below zero."""
     waiting = needs(plan, 0)
     jobs: dict[int, Job] = {}
@@ -140,7 +140,7 @@ def _outer_jobs(plan: Plan, regions: Mapping[int, list[int]], met: Collection[in
         if node.kind != "steps":
             jobs[number] = Job(before, event.reads, event.writes, event.reads | event.writes)
             continue
-        alone = Order({0: [number], **regions})
+        alone = BlockOrder({0: [number], **regions})
         events = [event for event, _ in timeline(plan, alone)]
         cuts = [place for place, event in enumerate(events) if event.node in met]
         uses = frozenset().union(*(each.reads | each.writes for each in events))
@@ -168,7 +168,7 @@ def _sorted(waiting: Mapping[int, set[int]], key: Callable[[int], tuple[int, ...
     return found
 
 
-def _flattened(plan: Plan, layers: Layers) -> tuple[list[int], set[int]]:
+def _flattened(plan: StagedGraph, layers: Layers) -> tuple[list[int], set[int]]:
     """Return the order of jobs, and those before which threads meet: the first of each layer, but of tails' none."""
     order: list[int] = []
     met: set[int] = set()
@@ -183,7 +183,7 @@ def _flattened(plan: Plan, layers: Layers) -> tuple[list[int], set[int]]:
     return order, met
 
 
-def _after_needs(plan: Plan, jobs: Sequence[int]) -> list[int]:
+def _after_needs(plan: StagedGraph, jobs: Sequence[int]) -> list[int]:
     """Return the jobs of a layer in their order, but each after those of them that it needs.
 
     What is computed from accumulators that steps leave in registers may be in the layer of the steps.

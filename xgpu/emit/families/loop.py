@@ -132,7 +132,7 @@ def run_field(doc: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Loop:
+class ElementwiseFusion:
     """A fusion of which each result is computed element by element, all at the same indices."""
 
     fusion: Fusion
@@ -173,7 +173,7 @@ class LoopSchedule(BlockSchedule):
     rows: int = whole_number("Rows, one below the other, of which a thread takes the same columns.", most=16)
 
     @classmethod
-    def of(cls, facts: Loop) -> Self:
+    def of(cls, facts: ElementwiseFusion) -> Self:
         """The elements of an access, or as many as loads take least for; two rows if columns are read for each."""
         vector = max(elements_per_byte(facts.fusion), facts.run(elements_per_thread(facts.fusion, facts.elements)))
         return cls(facts.fusion.options.threads_per_block, vector, rows_per_thread(facts.fusion, facts.shape, vector))
@@ -183,17 +183,17 @@ class LoopSchedule(BlockSchedule):
         """The number of threads, as given."""
         return self.threads
 
-    def in_block(self, threads: int, facts: Loop) -> Self:
+    def in_block(self, threads: int, facts: ElementwiseFusion) -> Self:
         """Blocks of any size will do."""
         return replace(self, threads=threads)
 
-    def registers(self, facts: Loop) -> int:
+    def registers(self, facts: ElementwiseFusion) -> int:
         """The registers of all elements that a thread reads and writes, or of the values computed from them."""
         types = (*facts.fusion.parameter_types, *facts.fusion.result_types)
         widths = [element_dtype(type_).storage_bits for type_ in types]
         return registers_for(self.vector * self.rows, widths, facts.code)
 
-    def problems(self, facts: Loop) -> Iterator[str]:
+    def problems(self, facts: ElementwiseFusion) -> Iterator[str]:
         """A thread writes whole bytes, and rows and columns that it takes together are there."""
         yield from whole_bytes(self, facts.fusion)
         if self.rows > 1:
@@ -215,7 +215,7 @@ class LoopEmitter:
 
     NAME = "loop"
 
-    def __init__(self, facts: Loop, schedule: LoopSchedule):
+    def __init__(self, facts: ElementwiseFusion, schedule: LoopSchedule):
         self.fusion = facts.fusion
         self.schedule = schedule
         self.shape = facts.shape
@@ -279,7 +279,7 @@ LOOPS = Family(
     match=_match,
     is_cooperative=False,
     emitter=LoopEmitter,
-    facts=Loop,
+    facts=ElementwiseFusion,
     schedule=LoopSchedule,
     results=requirements.results_of_one_shape,
     aliases=requirements.own_elements,

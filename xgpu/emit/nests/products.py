@@ -15,7 +15,7 @@ from xgpu.errors import InvalidInput
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.tensor_cores import PRECISION
 from xgpu.indexing.dot_dimensions import DIMENSIONS
-from xgpu.nests.products import Axis, Operand, TileProduct, tile_product
+from xgpu.nests.products import Axis, ProductArray, TileProduct, tile_product
 from xgpu.options import Options
 from xgpu.records import dataclass
 from xgpu.structure import attributes_of
@@ -132,7 +132,7 @@ class ProductNest:
             values[op.results[0]] = found
         return values
 
-    def _whole(self, read: Operand, array: ir.Value, type_: ir.Type) -> ir.Value:
+    def _whole(self, read: ProductArray, array: ir.Value, type_: ir.Type) -> ir.Value:
         """Return an array as an element for each of the results."""
         order = self.product.order
         if read.axes == order:

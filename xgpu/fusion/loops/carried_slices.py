@@ -9,7 +9,7 @@ from xgpu import ir
 from xgpu.analysis.combiners import combined
 from xgpu.fusion.loops.counters import counters_of, trip_count
 from xgpu.fusion.loops.split_states import SplitLoop, between
-from xgpu.fusion.loops.written_slices import Loop, Written, written_of
+from xgpu.fusion.loops.written_slices import CountedLoop, Written, written_of
 from xgpu.hlo.stablehlo_builder import broadcast, hlo, inline_block, reshape, splat, splat_like, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.records import dataclass
@@ -28,7 +28,7 @@ def with_carried_slices(op: ir.Operation) -> SplitLoop | None:
     clock = next((number for number, counter in counters.items() if counter.step == 1), None)
     if trips is None or trips < _FEWEST_TRIPS or clock is None:
         return None
-    loop = Loop(op, counters, trips)
+    loop = CountedLoop(op, counters, trips)
     # No attribute is a complex zero, which stacks would begin with.
     arrays = [i for i, value in enumerate(op.operands) if not isinstance(element_of(value), ir.ComplexType)]
     found = [written_of(loop, number) for number in arrays if number not in counters]
@@ -56,7 +56,7 @@ class _Values(dict[ir.Value, ir.Value]):
 class _Writer:
     """Writes a loop again. ``clock`` is the number of a counter that is raised by one."""
 
-    loop: Loop
+    loop: CountedLoop
     written: Sequence[Written]
     clock: int
 

@@ -24,7 +24,7 @@ _MOST_LAG = 4
 
 
 @dataclass(frozen=True)
-class Loop:
+class CountedLoop:
     """A loop of which it is known how often it runs, and what its counters are."""
 
     op: ir.Operation
@@ -94,7 +94,7 @@ class Written:
         return self.op.operands[1 if self.op.name == UPDATE_SLICE else 2]
 
 
-def written_of(loop: Loop, number: int) -> Written | None:
+def written_of(loop: CountedLoop, number: int) -> Written | None:
     """Return how the state ``number`` is written slice by slice; None if it is not, or is read in other ways."""
     body = body_of(loop.op, 1)
     argument, result = body.arguments[number], terminator_of(body).operands[number]
@@ -123,7 +123,7 @@ def written_of(loop: Loop, number: int) -> Written | None:
     return Written(number, op, cut, offsets[cut], step, offsets, window.sizes, function, reads, starts)
 
 
-def _window_written(op: ir.Operation, loop: Loop) -> tuple[Window, Function] | None:
+def _window_written(op: ir.Operation, loop: CountedLoop) -> tuple[Window, Function] | None:
     """Return the window that an update writes in each iteration, and the function that combines; None if not known."""
     if op.name == UPDATE_SLICE:
         starts = [loop.numbers(start) for start in list(op.operands)[2:]]
@@ -162,7 +162,7 @@ def _window(starts: Sequence[Numbers | None], whole: Shape, sizes: Shape) -> Win
 
 
 def _lags(
-    op: ir.Operation, window: Window, cut: int, loop: Loop
+    op: ir.Operation, window: Window, cut: int, loop: CountedLoop
 ) -> dict[ir.Operation, tuple[int | None, Numbers]] | None:
     """Return for each read how many iterations before its slice was written, and its numbers; None for other uses."""
     result, argument = op.results[0], op.operands[0]
@@ -182,7 +182,7 @@ def _lags(
     return found
 
 
-def _window_read(op: ir.Operation, array: ir.Value, loop: Loop) -> Window | None:
+def _window_read(op: ir.Operation, array: ir.Value, loop: CountedLoop) -> Window | None:
     """Return the window of ``array`` that an operation of the loop's body reads; None if it reads in other ways."""
     if op.parent != loop.op or op.operands[0] != array:
         return None

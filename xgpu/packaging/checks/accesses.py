@@ -58,7 +58,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Access:
+class ElementAccess:
     """A read or an update of an element of an array: a parameter of the kernel, or what it allocates or makes.
 
     ``is_certain`` says whether every point of the domain makes it, and not only some, under a condition. Between two
@@ -91,7 +91,7 @@ class Found:
     """A kernel's accesses and claims, the names of operations that are not understood, and whether all threads of a
     block are known to reach each barrier."""
 
-    accesses: list[Access] = field(default_factory=list)
+    accesses: list[ElementAccess] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     strange: list[str] = field(default_factory=list)
     barriers_are_met: bool = True
@@ -397,7 +397,7 @@ class _Walk:
         indices = [self._index(each) for each in list(op.operands)[tensor + 1 : tensor + 1 + len(shape)]]
         is_predicated = op.name.startswith("xgpu.predicated")
         self.found.accesses.append(
-            Access(
+            ElementAccess(
                 op,
                 self._arrays[array],
                 shape,

@@ -11,7 +11,7 @@ from xgpu.dialects import attributes
 from xgpu.indexing.bijection import ENUMERATION_LIMIT
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.packaging.checks.accesses import Access, Found, Point, accesses_of, functions_of
+from xgpu.packaging.checks.accesses import ElementAccess, Found, Point, accesses_of, functions_of
 from xgpu.packaging.checks.intervals import result_intervals
 from xgpu.packaging.checks.sharing import ATOMIC, is_shared, meetings, unwritten
 from xgpu.records import dataclass
@@ -120,7 +120,7 @@ def _shape(value: ir.Value) -> tuple[int, ...]:
     return tuple(ir.RankedTensorType(value.type).shape)
 
 
-def _not_once(writes: Sequence[Access], shape: tuple[int, ...]) -> str | None:
+def _not_once(writes: Sequence[ElementAccess], shape: tuple[int, ...]) -> str | None:
     """Return why it is not known that writes reach each element once, None if it is."""
     if any(not each.is_plain for each in writes):
         return f"{_listed([each.op.name for each in writes])} combines values"

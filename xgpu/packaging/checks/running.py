@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from xgpu.packaging.flow import Choice, Flow, Loop, Move, Node
+from xgpu.packaging.flow import Branching, Flow, Move, Node, Repeating
 from xgpu.runtime.host_program import HostLaunches, buffer
 
 type Array = np.ndarray[Any, Any]
@@ -37,9 +37,9 @@ class _Runner:
         for node in nodes:
             if isinstance(node, Move):
                 self._values |= {target: self._values[source] for target, source in node.pairs}
-            elif isinstance(node, Loop):
+            elif isinstance(node, Repeating):
                 self._run_loop(node)
-            elif isinstance(node, Choice):
+            elif isinstance(node, Branching):
                 self._run_choice(node)
             else:
                 specs = [self._flow.values[number] for number in node.outputs]
@@ -55,7 +55,7 @@ class _Runner:
             self.run(nodes)
             self._values = before
 
-    def _run_loop(self, loop: Loop) -> None:
+    def _run_loop(self, loop: Repeating) -> None:
         trip, trips = 0, loop.trips or 0
         if loop.count is not None:
             trips = int(self._values[loop.count].reshape(())[()])
@@ -68,7 +68,7 @@ class _Runner:
             trip += 1
         self._try(loop, 0, loop.body)
 
-    def _run_choice(self, choice: Choice) -> None:
+    def _run_choice(self, choice: Branching) -> None:
         last = len(choice.branches) - 1
         if choice.is_truth:
             chosen = 0 if self._truth(choice.index) else 1

@@ -15,7 +15,7 @@ from xgpu.indexing.affine import AffineExpr, constant, dim, linearize
 from xgpu.indexing.bijection import reached
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.packaging.checks.accesses import Access, Point
+from xgpu.packaging.checks.accesses import ElementAccess, Point
 from xgpu.structure import defining_op
 
 ATOMIC = "xgpu.atomic_rmw"
@@ -27,17 +27,17 @@ _STRAY = "not all threads may reach a barrier"
 _MANY = "the maps of accesses to shared memory have too many points to be decided"
 
 
-def is_shared(access: Access) -> bool:
+def is_shared(access: ElementAccess) -> bool:
     """Whether an access is one to memory that all threads of a block have."""
     made = defining_op(access.array)
     return made is not None and made.name == "xgpu.allocate_shared"
 
 
-def meetings(accesses: Sequence[Access], barriers_are_met: bool) -> Iterator[str]:
+def meetings(accesses: Sequence[ElementAccess], barriers_are_met: bool) -> Iterator[str]:
     """Yield why accesses to shared memory might be races."""
     if any(each.updates for each in accesses) and not barriers_are_met:
         yield _STRAY
-    phases: dict[tuple[object, int], list[Access]] = {}
+    phases: dict[tuple[object, int], list[ElementAccess]] = {}
     for each in accesses:
         for phase in each.phases:
             phases.setdefault((each.array, phase), []).append(each)
@@ -46,7 +46,7 @@ def meetings(accesses: Sequence[Access], barriers_are_met: bool) -> Iterator[str
             yield reason
 
 
-def unwritten(accesses: Sequence[Access]) -> Iterator[str]:
+def unwritten(accesses: Sequence[ElementAccess]) -> Iterator[str]:
     """Yield why elements of shared memory might be read that nothing wrote, in an earlier phase of the same iteration.
 
     ``accesses`` are in the order of the program.
@@ -67,7 +67,7 @@ def unwritten(accesses: Sequence[Access]) -> Iterator[str]:
             yield _MANY
 
 
-def _are_written(read: Access, writes: Sequence[Access]) -> bool:
+def _are_written(read: ElementAccess, writes: Sequence[ElementAccess]) -> bool:
     """Whether writes reach all elements that are read: for each block and each iteration of loops around both."""
     if not read.point.is_known:
         read = _of_all(read)
@@ -86,7 +86,7 @@ def _are_written(read: Access, writes: Sequence[Access]) -> bool:
     return bool(np.isin(wanted, np.concatenate(found)).all()) if found else not wanted.size
 
 
-def _of_all(access: Access) -> Access:
+def _of_all(access: ElementAccess) -> ElementAccess:
     """Return an access to all elements, for one to an element that is known at run time only."""
     point = access.point
     rank = len(point.map.dims)
@@ -123,7 +123,7 @@ def _keys(map_: IndexingMap, point: Point, shared: Mapping[int, Interval]) -> np
     return np.unique(reached(whole)[0])
 
 
-def _of_one_block(accesses: Sequence[Access]) -> Iterator[list[Access]]:
+def _of_one_block(accesses: Sequence[ElementAccess]) -> Iterator[list[ElementAccess]]:
     """Yield the accesses that one block may make: for each of their branches those in no other branch of an operation.
 
     Two accesses of one block are together at least once.
@@ -133,7 +133,7 @@ def _of_one_block(accesses: Sequence[Access]) -> Iterator[list[Access]]:
         yield [each for each in accesses if all(taken.get(op, number) == number for op, number in each.branches)]
 
 
-def _meeting(accesses: Sequence[Access]) -> str | None:
+def _meeting(accesses: Sequence[ElementAccess]) -> str | None:
     """Return why accesses to one array, in one phase, may be a race; None if they are none."""
     if all(each.op.name == ATOMIC for each in accesses):
         return None
@@ -151,7 +151,7 @@ def _meeting(accesses: Sequence[Access]) -> str | None:
     return _MEETING if np.isin(each[counts > 1], written).any() else None
 
 
-def _threads_and_elements(access: Access) -> npt.NDArray[np.int64]:
+def _threads_and_elements(access: ElementAccess) -> npt.NDArray[np.int64]:
     """Return which thread accesses which element, at least: each pair is a column."""
     point, map_ = access.point, access.point.map
     element = linearize(map_.results, access.shape)

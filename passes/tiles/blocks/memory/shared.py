@@ -15,7 +15,7 @@ from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)
-class Layout:
+class TileLayout:
     """The places of a tile's elements, from its first byte on: at ``start`` bytes in the block's memory.
 
     Element ``o``, the sum of its indices by the strides, is at ``o xor (((o >> shift) & (2^bits - 1)) << base)``, where
@@ -60,11 +60,11 @@ class Layout:
 class SharedTile:
     """A tile in shared memory: ``pointer`` is the address of the buffer that it is in."""
 
-    layout: Layout
+    layout: TileLayout
     pointer: ir.Value
 
     @classmethod
-    def of(cls, layout: Layout, memory: ir.Value) -> "SharedTile":
+    def of(cls, layout: TileLayout, memory: ir.Value) -> "SharedTile":
         """Return the tile in its first buffer, given the block's memory."""
         return cls(layout, offset(memory, layout.start))
 

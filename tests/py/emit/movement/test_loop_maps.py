@@ -7,7 +7,7 @@ import pytest
 from xgpu import ir
 from xgpu.device import device
 from xgpu.emit.base import Fusion
-from xgpu.emit.families.loop import Loop, LoopEmitter, LoopSchedule
+from xgpu.emit.families.loop import ElementwiseFusion, LoopEmitter, LoopSchedule
 from xgpu.options import Options
 
 SHAPES = [
@@ -33,7 +33,7 @@ def emitter(shape: tuple[int, ...], element: str, options: Options) -> LoopEmitt
     tensor = f"tensor<{sizes}>"
     module = ir.Module.parse(f"func.func @main(%x: {tensor}) -> {tensor} {{ return %x : {tensor} }}")
     block = module.body.operations[0].operation.regions[0].blocks[0]
-    facts = Loop(Fusion("fusion_0", block, device("sm_90a"), options))
+    facts = ElementwiseFusion(Fusion("fusion_0", block, device("sm_90a"), options))
     return LoopEmitter(facts, LoopSchedule.of(facts))
 
 
@@ -74,7 +74,7 @@ def with_columns(shape: tuple[int, ...], element: str, vectors: int) -> LoopEmit
     text = f"func.func @main(%x: tensor<{sizes}>{columns}) -> tensor<{sizes}> {{ return %x : tensor<{sizes}> }}"
     module = ir.Module.parse(text)
     block = module.body.operations[0].operation.regions[0].blocks[0]
-    facts = Loop(Fusion("fusion_0", block, device("sm_90a"), Options()))
+    facts = ElementwiseFusion(Fusion("fusion_0", block, device("sm_90a"), Options()))
     return LoopEmitter(facts, LoopSchedule.of(facts))
 
 

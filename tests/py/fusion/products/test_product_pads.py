@@ -3,18 +3,20 @@
 import pytest
 
 from xgpu.device import device
-from xgpu.fusion.product_orders import Labels, Operand, Product
+from xgpu.fusion.product_orders import LabelledProduct, Labels, StoredOperand
 from xgpu.fusion.product_pads import MovedForPads, best_pads
 
 H200 = device("sm_90a")
 FREE = MovedForPads((0, 0), 0)
 
 
-def _product(sizes: tuple[int, ...], batch: int, left: Labels, right: Labels, bits: int = 16) -> Product:
+def _product(sizes: tuple[int, ...], batch: int, left: Labels, right: Labels, bits: int = 16) -> LabelledProduct:
     """Return a product whose operands have these labels in memory; the last label is contracted."""
-    operands = (Operand(labels, labels, _size(sizes, labels) * bits / 8, is_made=False) for labels in (left, right))
+    operands = (
+        StoredOperand(labels, labels, _size(sizes, labels) * bits / 8, is_made=False) for labels in (left, right)
+    )
     contracted = max(*left, *right)
-    return Product(sizes, batch, (next(operands), next(operands)), tuple(range(contracted)), bits, True)
+    return LabelledProduct(sizes, batch, (next(operands), next(operands)), tuple(range(contracted)), bits, True)
 
 
 def _size(sizes: tuple[int, ...], labels: Labels) -> int:

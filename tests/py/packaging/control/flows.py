@@ -12,7 +12,7 @@ from typing import Any
 
 from xgpu.dtypes import parse_spec
 from xgpu.frontend.signature import ArgumentSpec
-from xgpu.packaging.flow import Choice, Flow, Loop, Move, Node, launched
+from xgpu.packaging.flow import Branching, Flow, Move, Node, Repeating, launched
 from xgpu.packaging.model import (
     Base,
     ChoiceStep,
@@ -129,7 +129,7 @@ class Maker:
         condition = None if is_counted else self._random.choice(state)
         # A count is read where the loop begins, from any value of before.
         count = None if is_counted or self._random.random() < 0.7 else self._random.choice(known)
-        nodes.append(Loop(tuple(body), trips, condition if count is None else None, count))
+        nodes.append(Repeating(tuple(body), trips, condition if count is None else None, count))
         known += state
 
     def _choice(self, nodes: list[Node], known: list[int], depth: int) -> None:
@@ -143,7 +143,7 @@ class Maker:
             ends = [self._like(inside[-4:], each) for each in types]
             branch.append(Move(tuple(zip(results, ends, strict=True))))
             branches.append(tuple(branch))
-        nodes.append(Choice(tuple(branches), self._random.choice(known), is_truth))
+        nodes.append(Branching(tuple(branches), self._random.choice(known), is_truth))
         known += results
 
 
@@ -160,16 +160,16 @@ def run_values(nodes: Sequence[Node], values: dict[int, bytes]) -> None:
     for node in nodes:
         if isinstance(node, Move):
             values |= {target: values[source] for target, source in node.pairs}
-        elif isinstance(node, Choice):
+        elif isinstance(node, Branching):
             run_values(node.branches[chosen(len(node.branches), node.is_truth, values[node.index])], values)
-        elif isinstance(node, Loop):
+        elif isinstance(node, Repeating):
             run_loop(node, values)
         else:
             kernel: Any = node.kernel
             values |= zip(node.outputs, kernel.outputs([values[each] for each in node.inputs]), strict=True)
 
 
-def run_loop(loop: Loop, values: dict[int, bytes]) -> None:
+def run_loop(loop: Repeating, values: dict[int, bytes]) -> None:
     """Run a loop on values."""
     condition = -1 if loop.condition is None else loop.condition
     trips = loop.trips if loop.count is None else values[loop.count][0]
@@ -268,9 +268,9 @@ class Machine:
 
         def visit(nodes: Sequence[Node]) -> None:
             for node in nodes:
-                if isinstance(node, Loop):
+                if isinstance(node, Repeating):
                     visit(node.body)
-                elif isinstance(node, Choice):
+                elif isinstance(node, Branching):
                     for branch in node.branches:
                         visit(branch)
                 elif not isinstance(node, Move):

@@ -13,7 +13,7 @@ import xgpu
 from xgpu.dtypes import parse_spec
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.packaging.checks.running import MOST_TRIPS, run_checked
-from xgpu.packaging.flow import Choice, Flow, Loop, Move, Node, Run
+from xgpu.packaging.flow import Branching, Flow, Move, Node, Repeating, Run
 
 
 class FakeLaunches:
@@ -71,34 +71,34 @@ def ran(argument: int, *nodes: Node, values: int = 8) -> tuple[list[tuple[str, t
 
 def test_all_branches_run_and_one_goes_on() -> None:
     branches = tuple((run(kernel, 0, 1), Move(((2, 1),))) for kernel in (more, less))
-    choice = Choice(branches, 0, is_truth=False)
+    choice = Branching(branches, 0, is_truth=False)
     assert ran(0, choice, run(same, 2, 3)) == ([("less", (0,)), ("more", (0,)), ("same", (1,))], False)
 
 
 def test_a_loop_that_ends_at_once_runs_once_without_a_trace() -> None:
-    loop = Loop((run(more, 1, 2), Move(((1, 2),))), None, 1)
+    loop = Repeating((run(more, 1, 2), Move(((1, 2),))), None, 1)
     assert ran(0, Move(((1, 0),)), loop, run(same, 1, 3)) == ([("more", (0,)), ("same", (0,))], False)
 
 
 def test_a_branch_that_is_not_chosen_runs_once_in_a_loop() -> None:
     branches = (run(more, 1, 2), Move(((3, 2),))), (run(less, 1, 2), Move(((3, 2),)))
-    loop = Loop((Choice(branches, 1, is_truth=True), Move(((1, 3),))), 3, None)
+    loop = Repeating((Branching(branches, 1, is_truth=True), Move(((1, 3),))), 3, None)
     found, _ = ran(4, Move(((1, 0),)), loop)
     assert found == [("less", (4,)), ("more", (4,)), ("more", (5,)), ("more", (6,))]
 
 
 def test_a_loop_runs_as_often_as_a_value_says() -> None:
-    loop = Loop((run(more, 1, 2), Move(((1, 2),))), None, None, 0)
+    loop = Repeating((run(more, 1, 2), Move(((1, 2),))), None, None, 0)
     assert [kernel for kernel, _ in ran(3, Move(((1, 0),)), loop)[0]] == ["more"] * 3
 
 
 @pytest.mark.parametrize("trips", [None, MOST_TRIPS + 1])
 def test_long_loops_are_cut(trips: int | None) -> None:
-    loop = Loop((run(more, 1, 2), Move(((1, 2),))), trips, 1 if trips is None else None)
+    loop = Repeating((run(more, 1, 2), Move(((1, 2),))), trips, 1 if trips is None else None)
     found, is_cut = ran(1, Move(((1, 0),)), loop)
     assert (len(found), is_cut) == (MOST_TRIPS, True)
     FakeLaunches.ran = []
-    found, is_cut = ran(1, Move(((1, 0),)), Loop(loop.body, MOST_TRIPS, None))
+    found, is_cut = ran(1, Move(((1, 0),)), Repeating(loop.body, MOST_TRIPS, None))
     assert (len(found), is_cut) == (MOST_TRIPS, False)
 
 

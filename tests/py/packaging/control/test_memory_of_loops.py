@@ -7,7 +7,7 @@ import pytest
 from tests.py.packaging.control.flows import FakeKernel, Machine, Maker, TooLongError, mixed, run_values
 from xgpu.dtypes import parse_spec
 from xgpu.frontend.signature import ArgumentSpec
-from xgpu.packaging.flow import Choice, Flow, Loop, Move, Node, Run, all_nodes
+from xgpu.packaging.flow import Branching, Flow, Move, Node, Repeating, Run, all_nodes
 from xgpu.packaging.model import Base, CopyStep, LaunchStep, LoopStep, StepMemory, SwapStep, all_steps
 from xgpu.packaging.steps import Steps, make_steps
 
@@ -61,9 +61,9 @@ def test_steps_compute_what_the_program_does(block: int) -> None:
 def test_the_programs_have_what_they_are_for() -> None:
     flows = [Maker(seed).make() for seed in range(100)]
     nodes = [node for flow in flows for node in all_nodes(flow.nodes)]
-    assert sum(isinstance(node, Loop) and node.trips is None for node in nodes) > 20
-    assert sum(isinstance(node, Loop) and node.trips is not None for node in nodes) > 20
-    assert sum(isinstance(node, Choice) for node in nodes) > 20
+    assert sum(isinstance(node, Repeating) and node.trips is None for node in nodes) > 20
+    assert sum(isinstance(node, Repeating) and node.trips is not None for node in nodes) > 20
+    assert sum(isinstance(node, Branching) for node in nodes) > 20
     made = [make_steps(flow) for flow in flows]
     steps = [step for each in made for step in all_steps(each.steps)]
     assert sum(isinstance(step, SwapStep) for step in steps) > 20
@@ -85,7 +85,7 @@ def run(*numbers: int) -> Run:
 
 
 def test_a_state_that_cannot_be_computed_in_place_alternates() -> None:
-    loop = Loop((run(1, 2), Move(((1, 2),))), 3, None)
+    loop = Repeating((run(1, 2), Move(((1, 2),))), 3, None)
     flow = flow_of(1, (1,), 3, Move(((1, 0),)), loop)
     made = make_steps(flow)
     # After three iterations the result is where it belongs.
@@ -100,7 +100,7 @@ def test_a_state_that_cannot_be_computed_in_place_alternates() -> None:
 
 
 def test_a_state_that_is_read_before_it_is_set_is_computed_in_place() -> None:
-    loop = Loop((run(1, 2), run(2, 3), Move(((1, 3),))), 3, None)
+    loop = Repeating((run(1, 2), run(2, 3), Move(((1, 3),))), 3, None)
     flow = flow_of(1, (1,), 4, Move(((1, 0),)), loop)
     made = make_steps(flow)
     result, between = StepMemory(Base.RESULT, 0), StepMemory(Base.SCRATCH, 0)
@@ -114,7 +114,7 @@ def test_a_state_that_is_read_before_it_is_set_is_computed_in_place() -> None:
 @pytest.mark.parametrize("trips", [1, 2, 3, None])
 def test_a_loop_that_swaps_two_results_copies_nothing_in_it(trips: int | None) -> None:
     start = Move(((3, 0), (4, 1), (5, 2)))
-    loop = Loop((run(5, 6), Move(((3, 4), (4, 3), (5, 6)))), trips, 5 if trips is None else None)
+    loop = Repeating((run(5, 6), Move(((3, 4), (4, 3), (5, 6)))), trips, 5 if trips is None else None)
     flow = flow_of(3, (3, 4), 7, start, loop)
     made = make_steps(flow)
     (turn,) = (step for step in made.steps if isinstance(step, LoopStep))
@@ -126,7 +126,7 @@ def test_a_loop_that_swaps_two_results_copies_nothing_in_it(trips: int | None) -
 
 
 def test_no_step_is_left_of_what_nobody_needs() -> None:
-    loop = Loop((run(1, 2), Move(((1, 2), (3, 3)))), 3, None)
+    loop = Repeating((run(1, 2), Move(((1, 2), (3, 3)))), 3, None)
     flow = flow_of(1, (0,), 4, Move(((1, 0), (3, 0))), loop)
     assert make_steps(flow).steps == (CopyStep(StepMemory(Base.ARGUMENT, 0), StepMemory(Base.RESULT, 0), 256),)
 

@@ -17,7 +17,7 @@ from xgpu.emit.families.attention.tiles import (
     FULL,
     MOST_ROW_BYTES,
     Bound,
-    ChainTiles,
+    StepTiles,
     moved_map,
     operand_view,
 )
@@ -36,7 +36,7 @@ _MOST_NARROW, _NARROW_BITS = 576, 16
 
 
 @dataclass(frozen=True)
-class AttentionTiles(ChainTiles):
+class AttentionTiles(StepTiles):
     """The maps of tiles of attention, of ``rows`` rows and ``keys`` keys, from (batch, tile of rows, 0, step)."""
 
     attention: Attention

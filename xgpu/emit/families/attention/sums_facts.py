@@ -21,7 +21,7 @@ from xgpu.emit.families.attention.schedule import ChainSizes
 from xgpu.emit.families.attention.tiles import (
     FULL,
     MOST_ROW_BYTES,
-    ChainTiles,
+    StepTiles,
     in_memory,
     moved_map,
     operand_view,
@@ -41,7 +41,7 @@ _STORED = ("bf16", "f16", FULL)
 
 
 @dataclass(frozen=True)
-class SumsTiles(ChainTiles):
+class SumsTiles(StepTiles):
     """The maps of tiles of a chain of sums, of ``rows`` rows and ``keys`` keys, from (batch, tile of rows, 0, step)."""
 
     chain: ChainedSums

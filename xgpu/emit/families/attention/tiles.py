@@ -27,7 +27,7 @@ Bound = tuple[AffineExpr, int, int]
 """An index, how many there are of it, and how many of these a tile has."""
 
 
-class ChainTiles(ABC):
+class StepTiles(ABC):
     """Tiles of a block's ``rows`` rows and of a step's ``keys`` keys, from (batch, tile of rows, 0, step)."""
 
     rows: int

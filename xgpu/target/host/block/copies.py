@@ -17,8 +17,8 @@ from xgpu.target.host.block.state import (
     STORES_PER_THREAD,
     TOO_MANY,
     BlockState,
-    Copy,
     Store,
+    ThreadCopy,
 )
 from xgpu.target.host.block.tensor_maps import BOX_ALIGNMENT, box_bytes, copy_box, get_coordinates, has_map
 from xgpu.target.host.block.threads import is_shared, state_of, stop, this_thread
@@ -27,7 +27,7 @@ from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, ca
 
 
 @compiled
-def copy_at(state: Pointer[BlockState], thread: int, number: int) -> Pointer[Copy]:
+def copy_at(state: Pointer[BlockState], thread: int, number: int) -> Pointer[ThreadCopy]:
     """A thread's copy of a number, in its ring."""
     return state.copies[thread * COPIES_PER_THREAD + number % COPIES_PER_THREAD]
 

@@ -23,7 +23,7 @@ from xgpu.target.host.block.state import (
     PRODUCTS,
     TOO_MANY,
     Accumulator,
-    Product,
+    GroupProduct,
     ProductForm,
     WarpGroup,
 )
@@ -221,7 +221,7 @@ def warpgroup_result(columns: int, context: Pointer[Header], site: int) -> int:
 
 
 @compiled
-def compute(group: Pointer[WarpGroup], each: Pointer[Product]) -> None:
+def compute(group: Pointer[WarpGroup], each: Pointer[GroupProduct]) -> None:
     """Compute a product."""
     into = group.accumulators[each.accumulator]
     contracted = 32 // element_bytes(each.form.a_element)
@@ -249,14 +249,14 @@ def element_place(base: int, row: int, byte: int, swizzle: int, group: int, pane
 
 
 @compiled
-def left_place(each: Pointer[Product], row: int, byte: int) -> Bytes:
+def left_place(each: Pointer[GroupProduct], row: int, byte: int) -> Bytes:
     """The address of a byte of the left operand."""
     form = cast(ProductForm, each.form)
     return element_place(address(each.a), row, byte, form.a_swizzle, form.a_group, form.a_panel)
 
 
 @compiled
-def right_place(each: Pointer[Product], row: int, byte: int) -> Bytes:
+def right_place(each: Pointer[GroupProduct], row: int, byte: int) -> Bytes:
     """The address of a byte of the right operand."""
     form = cast(ProductForm, each.form)
     return element_place(address(each.b), row, byte, form.b_swizzle, form.b_group, form.b_panel)
@@ -270,7 +270,7 @@ def read_chunk(element: int, place: Bytes, to: Pointer[c_float], stride: int) ->
 
 
 @compiled
-def read_left(group: Pointer[WarpGroup], each: Pointer[Product], contracted: int) -> None:
+def read_left(group: Pointer[WarpGroup], each: Pointer[GroupProduct], contracted: int) -> None:
     """Read the left operand: a row of numbers after the other."""
     element = each.form.a_element
     per_chunk = CHUNK // element_bytes(element)
@@ -290,7 +290,7 @@ def read_left(group: Pointer[WarpGroup], each: Pointer[Product], contracted: int
 
 
 @compiled
-def read_fragments(each: Pointer[Product], left: Pointer[c_float], contracted: int) -> None:
+def read_fragments(each: Pointer[GroupProduct], left: Pointer[c_float], contracted: int) -> None:
     """Read a left operand that threads have in registers."""
     packed = 4 // element_bytes(each.form.a_element)
     for r in range(GROUP_ROWS):
@@ -302,7 +302,7 @@ def read_fragments(each: Pointer[Product], left: Pointer[c_float], contracted: i
 
 
 @compiled
-def read_right(group: Pointer[WarpGroup], each: Pointer[Product], contracted: int) -> None:
+def read_right(group: Pointer[WarpGroup], each: Pointer[GroupProduct], contracted: int) -> None:
     """Read the right operand: a row of numbers for each of the contracted dimension."""
     element = each.form.b_element
     per_chunk = CHUNK // element_bytes(element)
@@ -356,7 +356,7 @@ def check_accumulators(columns: int, context: Pointer[Header], site: int) -> int
 
 
 @compiled
-def touch_operands(context: Pointer[Header], each: Pointer[Product], action: int) -> None:
+def touch_operands(context: Pointer[Header], each: Pointer[GroupProduct], action: int) -> None:
     """Start or end the reads of a product by the warp of the thread that runs: its rows, and all columns."""
     form = cast(ProductForm, each.form)
     first = context.thread % GROUP_THREADS // WARP * 16
@@ -381,7 +381,7 @@ def touch_operands(context: Pointer[Header], each: Pointer[Product], action: int
 
 
 @compiled
-def end_reads(context: Pointer[Header], each: Pointer[Product]) -> None:
+def end_reads(context: Pointer[Header], each: Pointer[GroupProduct]) -> None:
     """End the reads of a product, which all threads of the warp group wait for: it is one operation of all of them."""
     here = context.thread
     group = here // GROUP_THREADS

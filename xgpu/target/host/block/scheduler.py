@@ -16,10 +16,10 @@ from xgpu.target.host.block.state import (
     STORES_PER_THREAD,
     Barrier,
     BlockState,
-    Copy,
     Meeting,
     Store,
     Thread,
+    ThreadCopy,
     Warp,
     WarpGroup,
 )
@@ -92,7 +92,7 @@ def place_state(
     state.shared = here + SHARED
     state.shared_bytes = shape.shared_end - SHARED
     state.threads = cast(Thread, here + shape.state + size_of(BlockState))
-    state.copies = cast(Copy, state.threads + threads)
+    state.copies = cast(ThreadCopy, state.threads + threads)
     state.stores = cast(Store, state.copies + threads * COPIES_PER_THREAD)
     state.warps = cast(Warp, state.stores + threads * STORES_PER_THREAD)
     state.groups = cast(WarpGroup, state.warps + (threads + WARP - 1) // WARP)

@@ -39,7 +39,7 @@ STOPS = (
 DEADLOCK, DIVERGED, NO_MBARRIER, TOO_MANY, MISUSED, OVERRUN_STOP = range(1, len(STOPS))
 
 
-class Copy(Structure):
+class ThreadCopy(Structure):
     """Some bytes that a thread copies for itself, in its group of this number."""
 
     _fields_ = [
@@ -173,7 +173,7 @@ class ProductForm(Structure):
     _fields_ = [(name, c_int64) for name in PRODUCT_FORM]
 
 
-class Product(Structure):
+class GroupProduct(Structure):
     """A product of a warp group; ``a`` is null if it is in ``fragments``."""
 
     _fields_ = [
@@ -215,7 +215,7 @@ class WarpGroup(Structure):
         ("left", c_float * (GROUP_ROWS * MOST_CONTRACTED)),
         ("right", c_float * (MOST_CONTRACTED * MOST_COLUMNS)),
         ("accumulators", Accumulator * ACCUMULATORS),
-        ("products", Product * PRODUCTS),
+        ("products", GroupProduct * PRODUCTS),
     ]
 
 
@@ -238,7 +238,7 @@ class BlockState(Structure):
         ("go", c_uint32),
         ("stay", c_uint32),
         ("threads", POINTER(Thread)),
-        ("copies", POINTER(Copy)),
+        ("copies", POINTER(ThreadCopy)),
         ("stores", POINTER(Store)),
         ("warps", POINTER(Warp)),
         ("groups", POINTER(WarpGroup)),
@@ -289,7 +289,7 @@ def state_bytes(threads: int) -> int:
     """Return the bytes of the state of a block of so many threads."""
     warps, groups = -(-threads // WARP), -(-threads // GROUP_THREADS)
     per_thread = (
-        ctypes.sizeof(Thread) + COPIES_PER_THREAD * ctypes.sizeof(Copy) + STORES_PER_THREAD * ctypes.sizeof(Store)
+        ctypes.sizeof(Thread) + COPIES_PER_THREAD * ctypes.sizeof(ThreadCopy) + STORES_PER_THREAD * ctypes.sizeof(Store)
     )
     parts = ctypes.sizeof(BlockState) + threads * per_thread
     return parts + warps * ctypes.sizeof(Warp) + groups * ctypes.sizeof(WarpGroup)
