@@ -113,7 +113,7 @@ def concatenation_of(op: ir.Operation) -> Concatenation:
 
 
 @dataclass(frozen=True)
-class RowTile:
+class ConcatenationTile:
     """Whole rows in shared memory, ``pitch`` elements apart.
 
     ``read`` and ``written`` are how many consecutive elements a thread reads of an operand and writes of a result.
@@ -127,7 +127,7 @@ class RowTile:
 
 def tile_of(
     concatenation: Concatenation, heroes: Sequence[ir.Value], roots: Sequence[ir.Value], blocks: int = 1
-) -> RowTile | None:
+) -> ConcatenationTile | None:
     """Return the tile for the values ``heroes``, each with a tile of its own, and results ``roots``; None if too large.
 
     There are at least so many ``blocks``, if that leaves rows of which all threads read an operand at once.
@@ -156,7 +156,7 @@ def tile_of(
     most = max(1, rows // aligned)
     # The last tile is a partial one, in which every access is checked, unless the number divides all rows.
     dividing = (each for each in range(most, most // 2, -1) if concatenation.rows % (each * aligned) == 0)
-    return RowTile(next(dividing, most) * aligned, pitch, read, written)
+    return ConcatenationTile(next(dividing, most) * aligned, pitch, read, written)
 
 
 def walk_of(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: Stored) -> Walk:

@@ -102,7 +102,7 @@ class Emits(Protocol):
 
 
 @dataclass(frozen=True)
-class SharedTile:
+class KernelTile:
     """Memory that a block's threads share: elements of a type."""
 
     size: int
@@ -140,7 +140,7 @@ class KernelBuilder:
                 inputs[alias] = output.value
         return inputs
 
-    def shared_tiles(self, tiles: Iterable[SharedTile]) -> list[Tensor]:
+    def shared_tiles(self, tiles: Iterable[KernelTile]) -> list[Tensor]:
         """Return tiles in shared memory."""
         return [each for tile in tiles for each in shared_tiles(tile.size, [tile.type])]
 
@@ -170,7 +170,7 @@ class PartBuilder(KernelBuilder):
         thread, block = self._around.position
         return [thread, *apply_map(IndexingMap((self._blocks,), (), (dim(0) - self._blocks.lower,)), [block])]
 
-    def shared_tiles(self, tiles: Iterable[SharedTile]) -> list[Tensor]:
+    def shared_tiles(self, tiles: Iterable[KernelTile]) -> list[Tensor]:
         """Return tiles of the kernel that are not in use, which may be larger."""
         return [self._taken(tile.type) for tile in tiles]
 
@@ -190,7 +190,7 @@ class PartEmitter(Emitter, Protocol):
         """The functions that are called."""
 
     @property
-    def tiles(self) -> Sequence[SharedTile]:
+    def tiles(self) -> Sequence[KernelTile]:
         """The shared memory of a block, all that `write` asks the kernel for."""
 
     def write(self, kernel: KernelBuilder) -> None:

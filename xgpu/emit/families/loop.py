@@ -20,7 +20,7 @@ from xgpu.costs.values import has_branches, instructions
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.family import Family
-from xgpu.emit.kernel_builder import Emits, KernelBuilder, SharedTile, emit_alone, loop, put
+from xgpu.emit.kernel_builder import Emits, KernelBuilder, KernelTile, emit_alone, loop, put
 from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.runs import run_by_branches, run_by_loads
 from xgpu.emit.scalar.op import element_dtype
@@ -243,7 +243,7 @@ class LoopEmitter:
         return [self._functions]
 
     @property
-    def tiles(self) -> list[SharedTile]:
+    def tiles(self) -> list[KernelTile]:
         """None: threads share nothing."""
         return []
 

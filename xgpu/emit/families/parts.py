@@ -27,9 +27,9 @@ from xgpu.emit.families.update_slice import SLICE_UPDATES
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import (
     KernelBuilder,
+    KernelTile,
     PartBuilder,
     PartEmitter,
-    SharedTile,
     Tensor,
     choose,
     entry_function,
@@ -278,7 +278,7 @@ def _emitter(part: Part) -> PartEmitter:
     return cast(PartEmitter, part.family.emitter(part.family.facts(part.fusion), part.family.schedule(**numbers)))
 
 
-def _tiles_of_any(emitters: Sequence[PartEmitter]) -> list[SharedTile]:
+def _tiles_of_any(emitters: Sequence[PartEmitter]) -> list[KernelTile]:
     """Return tiles of which each emitter finds one of the type and size of each of its own: blocks are of one only."""
     found: dict[ir.Type, list[int]] = {}
     for emitter in emitters:
@@ -289,7 +289,7 @@ def _tiles_of_any(emitters: Sequence[PartEmitter]) -> list[SharedTile]:
             largest = found.setdefault(type_, [])
             largest += [0] * (len(sizes) - len(largest))
             largest[: len(sizes)] = map(max, sizes, largest)
-    return [SharedTile(size, type_) for type_, sizes in found.items() for size in sizes]
+    return [KernelTile(size, type_) for type_, sizes in found.items() for size in sizes]
 
 
 def _calls_of_parts(fusion: Fusion) -> str | None:

@@ -17,7 +17,7 @@ from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values, apply_map, clamped_index
 from xgpu.emit.families.loop import block_field, run_field
 from xgpu.emit.families.update_runs import Elements, inputs_read, prologue, updates
-from xgpu.emit.kernel_builder import Emits, KernelBuilder, SharedTile, Tensor, emit_alone, loop
+from xgpu.emit.kernel_builder import Emits, KernelBuilder, KernelTile, Tensor, emit_alone, loop
 from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import BlockSchedule
@@ -143,7 +143,7 @@ class UpdateSliceEmitter:
         return [self._starts, self._updates]
 
     @property
-    def tiles(self) -> Sequence[SharedTile]:
+    def tiles(self) -> Sequence[KernelTile]:
         """None: threads share nothing."""
         return []
 

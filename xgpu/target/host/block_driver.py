@@ -29,7 +29,7 @@ _FLOAT_MODES = {
 
 
 @dataclass(frozen=True)
-class HostLaunch:
+class DriverLaunch:
     """The kernel that a driver calls: its name, how many buffers it takes, its grid and its block.
 
     ``has_context`` tells whether it takes a context after the indices of thread and block; ``frames`` is where in the
@@ -67,7 +67,7 @@ def make_name(kernel: str) -> str:
     return f"{kernel}__make"
 
 
-def loop_driver(launch: HostLaunch) -> str:
+def loop_driver(launch: DriverLaunch) -> str:
     """Return LLVM IR of a driver that calls the kernel once per thread, x fastest, in one loop nest per block."""
     block = launch.block
     thread = _number_thread(launch) if launch.has_context else ""
@@ -114,7 +114,7 @@ done:
 """
 
 
-def coroutine_driver(launch: HostLaunch, barriers: int) -> str:
+def coroutine_driver(launch: DriverLaunch, barriers: int) -> str:
     """Return LLVM IR of a driver that has `RUN_BLOCKS` run the blocks, and of the function that makes it a thread.
 
     Sites up to ``barriers`` are barriers, those above shuffles.
@@ -122,7 +122,7 @@ def coroutine_driver(launch: HostLaunch, barriers: int) -> str:
     return _coroutine_driver(launch, RUN_BLOCKS, (*launch.block, *launch.grid[:2], barriers, launch.frames))
 
 
-def cluster_driver(launch: HostLaunch, shared_end: int, state: int, is_checked: bool) -> str:
+def cluster_driver(launch: DriverLaunch, shared_end: int, state: int, is_checked: bool) -> str:
     """Return LLVM IR of a driver that has `RUN_CLUSTERS` run the clusters, and of the function that makes it a thread.
 
     Shared memory ends at ``shared_end`` in the context, and a block's state begins at ``state``.
@@ -131,7 +131,7 @@ def cluster_driver(launch: HostLaunch, shared_end: int, state: int, is_checked: 
     return _coroutine_driver(launch, RUN_CHECKED_CLUSTERS if is_checked else RUN_CLUSTERS, shape)
 
 
-def _coroutine_driver(launch: HostLaunch, run: str, shape: tuple[int, ...]) -> str:
+def _coroutine_driver(launch: DriverLaunch, run: str, shape: tuple[int, ...]) -> str:
     name = symbol(f"{launch.name}__shape")
     make = symbol(make_name(launch.name))
     return f"""
@@ -212,7 +212,7 @@ done:
 """
 
 
-def entry_point(launch: HostLaunch, triple: str) -> str:
+def entry_point(launch: DriverLaunch, triple: str) -> str:
     """Return LLVM IR of the function that calls a kernel's driver in the default floating-point mode.
 
     The driver is not inlined into it, so no floating-point operation can be moved out from between the mode changes.
@@ -233,18 +233,18 @@ define void {symbol(entry_name(launch.name))}(ptr %buffers, i64 %first, i64 %las
 """
 
 
-def _head(launch: HostLaunch) -> str:
+def _head(launch: DriverLaunch) -> str:
     name = symbol(driver_name(launch.name))
     parameters = "ptr noalias readonly %buffers, i64 %first, i64 %last, ptr %context"
     return f"define internal void {name}({parameters}) noinline {{\nentry:"
 
 
-def _load_buffers(launch: HostLaunch) -> str:
+def _load_buffers(launch: DriverLaunch) -> str:
     load = "  %slot{0} = getelementptr inbounds ptr, ptr %buffers, i64 {0}\n  %buffer{0} = load ptr, ptr %slot{0}"
     return "\n".join(load.format(i) for i in range(launch.buffers))
 
 
-def _pointers(launch: HostLaunch) -> str:
+def _pointers(launch: DriverLaunch) -> str:
     return "".join(f"ptr %buffer{i}, " for i in range(launch.buffers))
 
 
@@ -265,7 +265,7 @@ def _fields() -> str:
     return "\n".join(f"  %{name} = getelementptr inbounds i8, ptr %context, i64 {offset_of(name)}" for name in names)
 
 
-def _tell_constants(launch: HostLaunch) -> str:
+def _tell_constants(launch: DriverLaunch) -> str:
     """Return IR that tells the checks where constants are."""
     if not launch.constants:
         return ""
@@ -281,7 +281,7 @@ def _tell_constants(launch: HostLaunch) -> str:
     return "\n".join(lines)
 
 
-def _number_thread(launch: HostLaunch) -> str:
+def _number_thread(launch: DriverLaunch) -> str:
     """Return IR that tells the context which thread runs, in a loop driver."""
     x, y, _ = launch.block
     return f"""  %t.plane = mul i32 %tz, {y}

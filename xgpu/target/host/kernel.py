@@ -10,7 +10,7 @@ from xgpu.records import dataclass
 from xgpu.structure import copy_module
 from xgpu.target.host.block.calls import SITE_KINDS, block_calls, check_accumulators, complete_calls, whole_warps_of
 from xgpu.target.host.block.state import state_bytes
-from xgpu.target.host.block_driver import HostLaunch, cluster_driver, coroutine_driver, loop_driver
+from xgpu.target.host.block_driver import DriverLaunch, cluster_driver, coroutine_driver, loop_driver
 from xgpu.target.host.context import (
     ALIGNMENT,
     FRAME_ALIGNMENT,
@@ -41,7 +41,7 @@ class Ready:
     """
 
     module: ir.Module
-    launch: HostLaunch
+    launch: DriverLaunch
     driver: str
     frames: int = 0
     shared_end: int = 0
@@ -52,7 +52,7 @@ class Ready:
     """Whether threads have frames in the context."""
 
 
-def make_ready(module: ir.Module, launch: HostLaunch, buffers: Sequence[tuple[int, bool]], sanitize: bool) -> Ready:
+def make_ready(module: ir.Module, launch: DriverLaunch, buffers: Sequence[tuple[int, bool]], sanitize: bool) -> Ready:
     """Return the kernel ``launch.name`` of a module with its driver; the module is left as it is.
 
     ``buffers`` tells of each buffer its bytes and whether it is read-only. Raises CompilerError for a kernel that the
@@ -79,7 +79,7 @@ def _has_calls(function: ir.Operation) -> bool:
 
 
 def _with_driver(
-    module: ir.Module, kernel: ir.Operation, launch: HostLaunch, tiles: Sequence[ContextTile], checks: Checks | None
+    module: ir.Module, kernel: ir.Operation, launch: DriverLaunch, tiles: Sequence[ContextTile], checks: Checks | None
 ) -> Ready:
     end = max([SHARED, *(tile.offset + tile.size for tile in tiles)])
     constants = tuple(checks.constants()) if checks else ()
@@ -105,7 +105,7 @@ def _with_driver(
 
 
 def _with_clusters(
-    module: ir.Module, kernel: ir.Operation, launch: HostLaunch, end: int, checks: Checks | None
+    module: ir.Module, kernel: ir.Operation, launch: DriverLaunch, end: int, checks: Checks | None
 ) -> Ready:
     """Return a kernel whose threads wait at different places; they have a state behind the shared memory."""
     if any(size % blocks for size, blocks in zip(launch.grid, launch.cluster, strict=True)):

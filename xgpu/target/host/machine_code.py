@@ -20,7 +20,7 @@ from xgpu import ir
 from xgpu.dialects.attributes import CLUSTER, int_array_of, scratch_of
 from xgpu.errors import CompilerError, InvalidInput
 from xgpu.records import dataclass
-from xgpu.target.host.block_driver import Dim3, HostLaunch, entry_name, entry_point, make_name
+from xgpu.target.host.block_driver import Dim3, DriverLaunch, entry_name, entry_point, make_name
 from xgpu.target.host.context import ALIGNMENT, FRAME_ALIGNMENT, round_up
 from xgpu.target.host.coroutine import COROUTINE_INSTRUCTIONS
 from xgpu.target.host.kernel import make_ready
@@ -119,10 +119,10 @@ def _frame_bytes(make: int, buffers: int) -> int:
     return round_up(int(_MAKE_TYPE(make)((ctypes.c_void_p * buffers)(), 0, 0, 0, None, None)), FRAME_ALIGNMENT)
 
 
-def _launch(kernel: ir.Operation, buffers: int, grid: Dim3, block: Dim3) -> HostLaunch:
+def _launch(kernel: ir.Operation, buffers: int, grid: Dim3, block: Dim3) -> DriverLaunch:
     cluster = kernel.attributes.get(CLUSTER)
     x, y, z = (1, 1, 1) if cluster is None else int_array_of(cluster)
-    return HostLaunch(_string(kernel, "sym_name"), buffers, grid, block, cluster=(x, y, z))
+    return DriverLaunch(_string(kernel, "sym_name"), buffers, grid, block, cluster=(x, y, z))
 
 
 def _find_kernel(module: ir.Module, name: str | None) -> ir.Operation:

@@ -4,7 +4,7 @@ import pytest
 
 from xgpu import ir
 from xgpu.errors import CompilerError, InvalidInput
-from xgpu.target.host.block_driver import DRIVER_IR, HostLaunch, coroutine_driver, entry_point, loop_driver
+from xgpu.target.host.block_driver import DRIVER_IR, DriverLaunch, coroutine_driver, entry_point, loop_driver
 from xgpu.target.host.context import SHARED, place_tiles
 from xgpu.target.host.machine_code import compile_host
 from xgpu.target.llvm.module import parse_llvm_ir
@@ -27,7 +27,7 @@ def refusal(text: str) -> str:
 
 
 def test_drivers_are_valid_llvm_ir() -> None:
-    launch = HostLaunch("a kernel", 3, (5, 3, 2), (32, 4, 1), has_context=True, frames=4096)
+    launch = DriverLaunch("a kernel", 3, (5, 3, 2), (32, 4, 1), has_context=True, frames=4096)
     arguments = ", ".join(["ptr"] * 3 + ["i32"] * 6 + ["ptr"])
     for triple in ("x86_64-unknown-linux-gnu", "arm64-apple-darwin", "riscv64-unknown-linux-gnu"):
         entry = entry_point(launch, triple)

@@ -26,7 +26,7 @@ from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import (
     Emits,
     KernelBuilder,
-    SharedTile,
+    KernelTile,
     Variable,
     assign,
     emit_alone,
@@ -140,13 +140,13 @@ class ColumnsEmitter:
         return [*self.stages, self.reductions.epilogues]
 
     @property
-    def tiles(self) -> list[SharedTile]:
+    def tiles(self) -> list[KernelTile]:
         """One of each accumulator that the threads of a column exchange."""
         return [tile for stage in self.stages for tile in self._tiles_of(stage)]
 
-    def _tiles_of(self, stage: Reductions) -> list[SharedTile]:
+    def _tiles_of(self, stage: Reductions) -> list[KernelTile]:
         threads = self.tiling.threads.threads
-        return [SharedTile(threads, type_) for type_ in stage.accumulator_types if self.tiling.schedule.row_lanes > 1]
+        return [KernelTile(threads, type_) for type_ in stage.accumulator_types if self.tiling.schedule.row_lanes > 1]
 
     def write(self, kernel: KernelBuilder) -> None:
         """Write what its blocks do."""

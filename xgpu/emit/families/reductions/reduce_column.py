@@ -26,8 +26,8 @@ from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import (
     Emits,
     KernelBuilder,
+    KernelTile,
     Rotation,
-    SharedTile,
     Tensor,
     Variable,
     assign,
@@ -335,10 +335,10 @@ class ColumnReductionEmitter:
         return [self.reductions, self.reductions.epilogues]
 
     @property
-    def tiles(self) -> list[SharedTile]:
+    def tiles(self) -> list[KernelTile]:
         """One of each accumulator that warps exchange."""
         is_exchanged = self.tiling.threads.warps > 1
-        return [SharedTile(self.tiling.tile_size, type_) for type_ in self.reductions.accumulator_types if is_exchanged]
+        return [KernelTile(self.tiling.tile_size, type_) for type_ in self.reductions.accumulator_types if is_exchanged]
 
     def write(self, kernel: KernelBuilder) -> None:
         """Write what its blocks do."""

@@ -19,7 +19,7 @@ from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values
 from xgpu.emit.families.reductions.reduction import Reductions, nest, reduction_of
 from xgpu.emit.family import Family
-from xgpu.emit.kernel_builder import Emits, KernelBuilder, SharedTile, Variable, assign, emit_alone, loop, values_of
+from xgpu.emit.kernel_builder import Emits, KernelBuilder, KernelTile, Variable, assign, emit_alone, loop, values_of
 from xgpu.emit.reduction_tiling import (
     MOST_ELEMENTS,
     WARP,
@@ -319,13 +319,13 @@ class RowReductionEmitter:
         return [*self.stages, self.reductions.epilogues]
 
     @property
-    def tiles(self) -> list[SharedTile]:
+    def tiles(self) -> list[KernelTile]:
         """One of each accumulator that warps exchange."""
         return [tile for stage in self.stages for tile in self._tiles_of(stage)]
 
-    def _tiles_of(self, stage: Reductions) -> list[SharedTile]:
+    def _tiles_of(self, stage: Reductions) -> list[KernelTile]:
         threads = self.tiling.threads
-        return [SharedTile(threads.threads // WARP, type_) for type_ in stage.accumulator_types if threads.warps > 1]
+        return [KernelTile(threads.threads // WARP, type_) for type_ in stage.accumulator_types if threads.warps > 1]
 
     def write(self, kernel: KernelBuilder) -> None:
         """Write what its blocks do."""
