@@ -12,7 +12,7 @@ from xgpu import ir
 from xgpu.dialects.attributes import UNROLL
 from xgpu.emit import requirements
 from xgpu.emit.builders import Values, apply_map
-from xgpu.emit.families.scans.scan_functions import PartialScan, Scans
+from xgpu.emit.families.scans.scan_functions import Fold, Scans
 from xgpu.emit.families.scans.scan_heroes import scans_along
 from xgpu.emit.families.scans.scan_loop import ScanEmitter
 from xgpu.emit.families.scans.scan_tiling import ColumnScanSchedule, ColumnScanTiling
@@ -52,7 +52,7 @@ class ColumnScanEmitter(ScanEmitter):
         kernel: KernelBuilder,
         position: Values,
         elements: list[list[Values]],
-        carry: PartialScan | None,
+        carry: Fold | None,
         shared: Sequence[Tensor],
     ) -> tuple[list[list[Sequence[ir.Value]]], Values]:
         """Scan a thread's rows, and combine them with what row lanes, tiles and blocks before have."""
@@ -60,13 +60,13 @@ class ColumnScanEmitter(ScanEmitter):
         scanned = [[tuple(element) for element in elements[0]]]
         for step in elements[1:]:
             scanned.append([scans.emit_combine(*pair) for pair in zip(scanned[-1], step, strict=True)])
-        carries: list[PartialScan | None] = [None] * self.tiling.thread_columns
+        carries: list[Fold | None] = [None] * self.tiling.thread_columns
         if carry is not None:
-            carries = [PartialScan(values, carry.there) for values in batched(carry.values, count)]
+            carries = [Fold(values, carry.there) for values in batched(carry.values, count)]
         lanes = [self._emit_row_lanes(position, values) for values in scanned[-1]]
         starts, ends = (
             carries,
-            [scans.emit_join(*pair) for pair in zip(carries, (PartialScan(own) for _, own in lanes), strict=True)],
+            [scans.emit_join(*pair) for pair in zip(carries, (Fold(own) for _, own in lanes), strict=True)],
         )
         if shared:
             starts, ends = self._emit_warps(position, carries, [own for _, own in lanes], shared)
@@ -76,16 +76,13 @@ class ColumnScanEmitter(ScanEmitter):
             starts = [scans.emit_join(*pair) for pair in zip(befores, starts, strict=True)]
         starts = [scans.emit_join(start, before) for start, (before, _) in zip(starts, lanes, strict=True)]
         joined = [
-            [scans.emit_join(start, PartialScan(value)) for start, value in zip(starts, step, strict=True)]
-            for step in scanned
+            [scans.emit_join(start, Fold(value)) for start, value in zip(starts, step, strict=True)] for step in scanned
         ]
         found: list[list[Sequence[ir.Value]]] = [[part.values for part in step if part is not None] for step in joined]
         after = [value for part in ends if part is not None for value in part.values]
         return found, after if self.tiling.tiles > 1 else []
 
-    def _emit_row_lanes(
-        self, position: Values, own: tuple[ir.Value, ...]
-    ) -> tuple[PartialScan | None, tuple[ir.Value, ...]]:
+    def _emit_row_lanes(self, position: Values, own: tuple[ir.Value, ...]) -> tuple[Fold | None, tuple[ir.Value, ...]]:
         """Return what the row lanes of a warp before have of a column together, and what all of them have."""
         tiling, lanes = self.tiling, self.schedule.lanes
         if tiling.warp_row_lanes == 1:
@@ -93,15 +90,15 @@ class ColumnScanEmitter(ScanEmitter):
         scanned = self.emit_exchange(position, tiling.warp_row_lane, own, tiling.warp_row_lanes, lanes)
         before = tuple(self.emit_shuffle(position, tiling.threads.thread + (WARP - lanes), scanned))
         last = tuple(self.emit_shuffle(position, tiling.last_row_lane, scanned))
-        return PartialScan(before, self.at_least(position, tiling.warp_row_lane, 1)), last
+        return Fold(before, self.at_least(position, tiling.warp_row_lane, 1)), last
 
     def _emit_warps(
         self,
         position: Values,
-        carries: Sequence[PartialScan | None],
+        carries: Sequence[Fold | None],
         own: Sequence[Sequence[ir.Value]],
         tiles: Sequence[Tensor],
-    ) -> tuple[list[PartialScan | None], list[PartialScan | None]]:
+    ) -> tuple[list[Fold | None], list[Fold | None]]:
         """Exchange what warps have of each column.
 
         Returns for each column what tiles and warps before have together, and what all have.
@@ -132,9 +129,7 @@ class ColumnScanEmitter(ScanEmitter):
             combined: Values = []
             for column, before in enumerate(batched(given, count)):
                 address = apply_map(reading, [*position, number, _index(column)])
-                joined = self.scans.emit_join(
-                    PartialScan(before, there), PartialScan(tuple(tile.extract(address) for tile in tiles))
-                )
+                joined = self.scans.emit_join(Fold(before, there), Fold(tuple(tile.extract(address) for tile in tiles)))
                 combined += joined.values if joined is not None else ()
             assign(ends, combined)
         if self.tiling.tiles > 1:
@@ -144,8 +139,8 @@ class ColumnScanEmitter(ScanEmitter):
         if goes_on is not None:
             is_later = ir.arith.ori(is_later, goes_on)
         return (
-            [PartialScan(values, is_later) for values in batched(values_of(befores), count)],
-            [PartialScan(values) for values in batched(values_of(ends), count)],
+            [Fold(values, is_later) for values in batched(values_of(befores), count)],
+            [Fold(values) for values in batched(values_of(ends), count)],
         )
 
 

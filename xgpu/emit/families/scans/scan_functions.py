@@ -21,7 +21,7 @@ from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)
-class PartialScan:
+class Fold:
     """The combination of some elements of a scan: accumulators, and the condition under which there are any.
 
     ``there`` is None where there always are. Where there are none, the accumulators are any numbers.
@@ -78,7 +78,7 @@ class Scans(Accumulators):
             combined += PureCallOp.build(self.combiner(number), [*left[part], *right[part]], types, hero.location)
         return tuple(combined)
 
-    def emit_join(self, left: PartialScan | None, right: PartialScan | None) -> PartialScan | None:
+    def emit_join(self, left: Fold | None, right: Fold | None) -> Fold | None:
         """Combine two parts of a scan, the one before on the left; None is a part that is never there."""
         if left is None or right is None:
             return right if left is None else left
@@ -88,8 +88,8 @@ class Scans(Accumulators):
         if right.there is not None:
             values = _select(right.there, values, left.values)
         if left.there is None or right.there is None:
-            return PartialScan(values)
-        return PartialScan(values, ir.arith.ori(left.there, right.there))
+            return Fold(values)
+        return Fold(values, ir.arith.ori(left.there, right.there))
 
 
 def _select(condition: ir.Value, then: Sequence[ir.Value], otherwise: Sequence[ir.Value]) -> tuple[ir.Value, ...]:

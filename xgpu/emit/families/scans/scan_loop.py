@@ -11,7 +11,7 @@ from xgpu.dialects.threads import ShuffleOp
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.families.reductions.reduction import nest
-from xgpu.emit.families.scans.scan_functions import PartialScan, Scans
+from xgpu.emit.families.scans.scan_functions import Fold, Scans
 from xgpu.emit.families.scans.scan_tiling import of_one_tile
 from xgpu.emit.kernel_builder import (
     Board,
@@ -81,7 +81,7 @@ class ScanEmitter(ABC):
         kernel: KernelBuilder,
         position: Values,
         elements: list[list[Values]],
-        carry: PartialScan | None,
+        carry: Fold | None,
         shared: Sequence[Tensor],
     ) -> tuple[list[list[Sequence[ir.Value]]], Values]:
         """Scan a thread's elements, by step and then by element of a vector, in the order of memory.
@@ -90,7 +90,7 @@ class ScanEmitter(ABC):
         next tile if there are several.
         """
 
-    def emit_blocks(self, board: Board, position: Values, own: Sequence[ir.Value]) -> list[PartialScan]:
+    def emit_blocks(self, board: Board, position: Values, own: Sequence[ir.Value]) -> list[Fold]:
         """Exchange what the parts of a scan come to, which blocks have, ``own`` being a block's, column by column.
 
         Returns what all blocks before are combined to, for each column of a thread. Which messages a block takes, and
@@ -115,10 +115,10 @@ class ScanEmitter(ABC):
         is_later = self.at_least(position, messages.part, 1)
         for column in range(messages.thread_columns):
             address = apply_map(messages.before_reading(), [*position, constant(ir.IndexType.get(), column)])
-            befores.append(PartialScan(tuple(tile.extract(address) for tile in tiles), is_later))
+            befores.append(Fold(tuple(tile.extract(address) for tile in tiles), is_later))
         with loop(messages.of_anchor(words), position, [board]) as each:
             pairs = zip(befores, batched(own, len(types)), strict=True)
-            joined = [self.scans.emit_join(before, PartialScan(values)) for before, values in pairs]
+            joined = [self.scans.emit_join(before, Fold(values)) for before, values in pairs]
             board.publish(each.result_arguments[0], [value for part in joined if part for value in part.values])
         return befores
 
@@ -128,9 +128,7 @@ class ScanEmitter(ABC):
         """Return the scan of what lanes have that are so far ``apart``, ``lane`` being a lane's number of ``width``."""
         for distance in distances(1, width):
             other = self.emit_shuffle(position, self.tiling.threads.thread + (WARP - distance * apart), own)
-            joined = self.scans.emit_join(
-                PartialScan(tuple(other), self.at_least(position, lane, distance)), PartialScan(own)
-            )
+            joined = self.scans.emit_join(Fold(tuple(other), self.at_least(position, lane, distance)), Fold(own))
             assert joined is not None
             own = joined.values
         return own
@@ -157,11 +155,11 @@ class ScanEmitter(ABC):
         with loop(every, position, [*kernel.outputs, *carried, *shared]) as each:
             (tile,) = each.symbol_arguments
             there = compare_integers("uge", tile, constant(ir.IndexType.get(), 1))
-            carry = PartialScan(tuple(values_of(carried)), there)
+            carry = Fold(tuple(values_of(carried)), there)
             assign(carried, self._emit_tile(kernel, [*position, tile], carry, shared))
 
     def _emit_tile(
-        self, kernel: KernelBuilder, position: Values, carry: PartialScan | None, shared: Sequence[Tensor]
+        self, kernel: KernelBuilder, position: Values, carry: Fold | None, shared: Sequence[Tensor]
     ) -> Values:
         """Scan a tile and store what the epilogues make of it; return the carry for the next one."""
         elements = self._emit_reads(kernel, position)

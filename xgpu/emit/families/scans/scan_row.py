@@ -11,7 +11,7 @@ from xgpu import ir
 from xgpu.emit import requirements
 from xgpu.emit.accumulators import exchange_warps
 from xgpu.emit.builders import Values
-from xgpu.emit.families.scans.scan_functions import PartialScan, Scans
+from xgpu.emit.families.scans.scan_functions import Fold, Scans
 from xgpu.emit.families.scans.scan_heroes import scans_along
 from xgpu.emit.families.scans.scan_loop import ScanEmitter
 from xgpu.emit.families.scans.scan_tiling import RowScanSchedule, RowScanTiling
@@ -38,28 +38,28 @@ class RowScanEmitter(ScanEmitter):
         kernel: KernelBuilder,
         position: Values,
         elements: list[list[Values]],
-        carry: PartialScan | None,
+        carry: Fold | None,
         shared: Sequence[Tensor],
     ) -> tuple[list[list[Sequence[ir.Value]]], Values]:
         """Scan vectors, then what they are combined to over lanes, steps and warps, and put all together."""
         scans, is_reverse = self.scans, self.tiling.shape.reverse
         vectors = [self._emit_vector(step[::-1] if is_reverse else step) for step in elements]
         lanes = [self._emit_lanes(position, vector[-1]) for vector in vectors]
-        before: list[PartialScan | None] = [None]
+        before: list[Fold | None] = [None]
         for _, total in lanes:
-            before.append(scans.emit_join(before[-1], PartialScan(total)))
+            before.append(scans.emit_join(before[-1], Fold(total)))
         whole_ = before.pop()
         assert whole_ is not None
         if shared:
             warps, whole_values = self._emit_warps(position, whole_.values, shared)
             before = [scans.emit_join(warps, part) for part in before]
-            whole_ = PartialScan(whole_values)
+            whole_ = Fold(whole_values)
         if kernel.board is not None:
             (carry,) = self.emit_blocks(kernel.board, position[:2], whole_.values)
         scanned = []
         for vector, (lane, _), part in zip(vectors, lanes, before, strict=True):
             start = scans.emit_join(scans.emit_join(carry, part), lane)
-            joined = [scans.emit_join(start, PartialScan(value)) for value in vector]
+            joined = [scans.emit_join(start, Fold(value)) for value in vector]
             step: list[Sequence[ir.Value]] = [part.values for part in joined if part is not None]
             scanned.append(step[::-1] if is_reverse else step)
         if self.tiling.tiles == 1:
@@ -75,9 +75,7 @@ class RowScanEmitter(ScanEmitter):
             scanned.append(self.scans.emit_combine(scanned[-1], element))
         return scanned
 
-    def _emit_lanes(
-        self, position: Values, own: tuple[ir.Value, ...]
-    ) -> tuple[PartialScan | None, tuple[ir.Value, ...]]:
+    def _emit_lanes(self, position: Values, own: tuple[ir.Value, ...]) -> tuple[Fold | None, tuple[ir.Value, ...]]:
         """Return what the lanes before have together, and what all lanes of the row in this warp have."""
         threads, width = self.tiling.threads, self.tiling.width
         if width == 1:
@@ -86,11 +84,11 @@ class RowScanEmitter(ScanEmitter):
         scanned = self.emit_exchange(position, lane, own, width)
         before = tuple(self.emit_shuffle(position, threads.thread + (WARP - 1), scanned))
         last = threads.thread // width * width + (width - 1)
-        return PartialScan(before, self.at_least(position, lane, 1)), tuple(self.emit_shuffle(position, last, scanned))
+        return Fold(before, self.at_least(position, lane, 1)), tuple(self.emit_shuffle(position, last, scanned))
 
     def _emit_warps(
         self, position: Values, own: tuple[ir.Value, ...], tiles: Sequence[Tensor]
-    ) -> tuple[PartialScan, tuple[ir.Value, ...]]:
+    ) -> tuple[Fold, tuple[ir.Value, ...]]:
         """Exchange what warps have; return what those before have together, and what all have.
 
         Each lane takes what one of the warps of its row has, in turn.
@@ -104,7 +102,7 @@ class RowScanEmitter(ScanEmitter):
         warp = threads.lane // WARP
         before = self.emit_shuffle(position, warp + (threads.warps - 1) % WARP, scanned)
         last = self.emit_shuffle(position, threads.thread * 0 + (threads.warps - 1), scanned)
-        return PartialScan(tuple(before), self.at_least(position, warp, 1)), tuple(last)
+        return Fold(tuple(before), self.at_least(position, warp, 1)), tuple(last)
 
 
 ROW_SCANS = Family(
