@@ -21,6 +21,7 @@ LAYERS = (
         "xgpu.errors",
         "xgpu.reasons",
         "xgpu.records",
+        "xgpu.jax_internals",
         "xgpu.ir",
         "xgpu.dtypes",
         "xgpu.options",
@@ -72,6 +73,10 @@ BINDINGS = ("jaxlib.mlir", "jax._src.lib.mlir")
 
 BINDINGS_PARENTS = frozenset(name.rpartition(".")[0] for name in BINDINGS)
 BINDINGS_IMPORTER = "xgpu.ir"
+
+INTERNALS = "jax._src"
+"""What JAX does not document. Only the module below imports it."""
+INTERNALS_IMPORTER = "xgpu.jax_internals"
 
 WALKER = "xgpu.structure"
 """The only module that walks over operations by the bindings' callbacks: others ask it."""
@@ -192,6 +197,17 @@ def binding_problems(sources: list[Source]) -> list[str]:
     ]
 
 
+def internals_problems(sources: list[Source]) -> list[str]:
+    """Every import of what JAX does not document but the one allowed."""
+    return [
+        f"{source.place(line)}: imports {name}; say 'from {INTERNALS_IMPORTER} import ...'"
+        for source in sources
+        if source.module != INTERNALS_IMPORTER
+        for line, name in imports(source, frozenset())
+        if inside(name, INTERNALS)
+    ]
+
+
 def size_problems(sources: list[Source]) -> list[str]:
     """Every file and function that is too long. A function's decorators do not count, its docstring does."""
     problems = []
@@ -283,6 +299,10 @@ def test_imports_go_one_way() -> None:
 
 def test_one_module_imports_the_bindings() -> None:
     assert not binding_problems(package_sources() + sources_of_tests())
+
+
+def test_internals_of_jax_are_imported_in_one_place() -> None:
+    assert not internals_problems(package_sources())
 
 
 def test_one_module_walks_over_operations() -> None:
@@ -395,6 +415,13 @@ def test_the_bindings_check(text: str) -> None:
     assert len(binding_problems([fake("xgpu.emit.base", text)])) == 1
     assert not binding_problems([fake(BINDINGS_IMPORTER, text)])
     assert not binding_problems([fake("xgpu.emit.base", "import jaxlib._hlo")])
+
+
+@pytest.mark.parametrize("text", ["import jax._src.core", "from jax._src import core", "from jax._src.core import Var"])
+def test_the_check_of_internals(text: str) -> None:
+    assert len(internals_problems([fake("xgpu.runtime.base", text)])) == 1
+    assert not internals_problems([fake(INTERNALS_IMPORTER, text)])
+    assert not internals_problems([fake("xgpu.runtime.base", "from jax.interpreters import mlir")])
 
 
 def test_the_size_check() -> None:

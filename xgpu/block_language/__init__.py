@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jax._src import source_info_util
+from xgpu.jax_internals import source_info_util
 
 # JAX passes over these files where it says which lines operations come from.
 source_info_util.register_exclusion(str(Path(__file__).parent))

@@ -4,11 +4,11 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax._src import core, source_info_util
 
 from xgpu.block_language.program import Body
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.frontend.jax_function import is_library
+from xgpu.jax_internals import core, source_info_util
 
 
 def body_of_kernel(closed: Any, name: str, location: SourceLocation) -> Body:

@@ -6,7 +6,6 @@ from typing import Any
 
 import jax
 from jax import jit as jax_jit
-from jax._src import core
 
 from xgpu import ir
 from xgpu.block_language.captured import constant_value, line_of
@@ -16,6 +15,7 @@ from xgpu.frontend.jax_function import lower
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.source_location import unsupported
+from xgpu.jax_internals import core
 from xgpu.records import dataclass
 from xgpu.structure import nested
 

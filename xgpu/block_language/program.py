@@ -5,10 +5,10 @@ from dataclasses import field
 from typing import Any
 
 import jax
-from jax._src.core import Primitive
 
 from xgpu.errors import SourceLocation
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.jax_internals import Primitive
 from xgpu.records import dataclass
 
 Decisions = tuple[tuple[str, Any], ...]

@@ -6,7 +6,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import core
 
 from xgpu.block_language.captured import body_of_kernel
 from xgpu.block_language.coverage import check_stores
@@ -15,6 +14,7 @@ from xgpu.block_language.tracing import Array, Output, Tracing, saying
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput, SourceLocation, Unsupported, XgpuError
 from xgpu.frontend.jax_function import user_error
+from xgpu.jax_internals import core
 
 
 def trace_program(

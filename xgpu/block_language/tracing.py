@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src import core, source_info_util
 
 from xgpu.block_language.maps import Given, called_indices, element_indices, map_of_tile, positions, whole_sizes
 from xgpu.block_language.numbers import Number, as_number, here, wrong
@@ -21,6 +20,7 @@ from xgpu.errors import InvalidInput
 from xgpu.hlo.tensor_cores import sum_type
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.jax_internals import core, source_info_util
 from xgpu.records import dataclass
 
 _MOST_DIMENSIONS = 3

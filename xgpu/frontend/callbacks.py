@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from jax._src import core, source_info_util
-
 from xgpu.errors import SourceLocation, Unsupported
+from xgpu.jax_internals import core, source_info_util
 
 _CALLBACKS = ("debug_callback", "debug_print", "io_callback", "pure_callback")
 

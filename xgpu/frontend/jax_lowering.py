@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 from jax import lax
-from jax._src import pjit
-from jax._src.interpreters import mlir
 
 from xgpu import ir
 from xgpu.hlo.chlo import BESSEL_I0E
+from xgpu.jax_internals import mlir, pjit
 
 _TYPES = ("bfloat16", "float16", "float32", "float64")
 

@@ -9,8 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import jit as jax_jit
-from jax._src.core import Primitive
-from jax._src.interpreters import mlir as jax_mlir
 from jax.interpreters import ad, batching, mlir
 
 from xgpu import ir
@@ -24,6 +22,8 @@ from xgpu.errors import InvalidInput
 from xgpu.frontend.signature import Source
 from xgpu.frontend.xla_form import xla_form
 from xgpu.interface.api import Compiled, default_device
+from xgpu.jax_internals import Primitive
+from xgpu.jax_internals import mlir as jax_mlir
 from xgpu.levels import pipeline
 from xgpu.options import Options
 from xgpu.runtime import cuda_calls

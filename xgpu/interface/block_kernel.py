@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src import config
 
 from xgpu.block_language import product_form
 from xgpu.block_language.numbers import wrong
@@ -17,6 +16,7 @@ from xgpu.emit.families.blocks.schedule import EMITTER_NAME, BlockProgramSchedul
 from xgpu.errors import InvalidInput, checks_keywords
 from xgpu.frontend.signature import Source
 from xgpu.interface.block_calls import call_block_program, source_of_program
+from xgpu.jax_internals import config
 
 _Key = tuple[Any, ...]
 _MOST_PROGRAMS = 256

@@ -12,9 +12,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
-from jax._src import core, pjit
-from jax._src.sharding_impls import SPMDAxisContext
-from jax._src.util import weakref_lru_cache
 from jax.interpreters import mlir
 
 from xgpu import ir
@@ -24,6 +21,7 @@ from xgpu.frontend.jax_lowering import lowering_parameters
 from xgpu.frontend.signature import make_source
 from xgpu.fusion.fallback import nothing_to_compile
 from xgpu.interface.api import Compiled, default_device, options_on
+from xgpu.jax_internals import SPMDAxisContext, core, pjit, weakref_lru_cache
 from xgpu.options import Options
 from xgpu.runtime import cuda_calls
 from xgpu.runtime.jax_backend import lower_program

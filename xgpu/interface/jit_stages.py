@@ -11,15 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax._src import core, pjit
-from jax._src.effects import ordered_effects
-from jax._src.interpreters import pxla
-from jax._src.named_sharding import UNSPECIFIED
-from jax._src.state.types import RefEffect
-from jax._src.util import weakref_lru_cache
 
 from xgpu.interface.jit_lowering import MarkedName, lowered_by_jax
 from xgpu.interface.partitioning import partition
+from xgpu.jax_internals import UNSPECIFIED, RefEffect, core, ordered_effects, pjit, pxla, weakref_lru_cache
 
 _resolve_and_lower: Callable[..., Any] = pjit._resolve_and_lower
 _GRAPHS = ("xla_gpu_graph_min_graph_size", 2)

@@ -13,9 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 import jax
-from jax._src import source_info_util, traceback_util
-from jax._src.api_util import check_callable, fun_signature, infer_argnums_and_argnames
-from jax._src.util import fun_name
 
 from xgpu.errors import checks_keywords
 from xgpu.frontend import from_jax
@@ -23,6 +20,14 @@ from xgpu.interface import jit_stages
 from xgpu.interface.api import Compiled, default_device, options_on
 from xgpu.interface.explanation import Explanation, explain
 from xgpu.interface.jit_lowering import MarkedName
+from xgpu.jax_internals import (
+    check_callable,
+    fun_name,
+    fun_signature,
+    infer_argnums_and_argnames,
+    source_info_util,
+    traceback_util,
+)
 from xgpu.options import Options, checked_options
 
 # JAX hides these files where it shows its users' own lines.

@@ -14,9 +14,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import jit as jax_jit
-from jax._src.lax.lax import _convert_element_type
-from jax._src.named_sharding import UnspecifiedValue
-from jax._src.util import weakref_lru_cache
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from xgpu import ir
@@ -24,6 +21,7 @@ from xgpu.errors import XgpuError
 from xgpu.frontend.signature import make_source
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.interface.api import Compiled, default_device, options_on
+from xgpu.jax_internals import UnspecifiedValue, convert_element_type, weakref_lru_cache
 from xgpu.options import Options
 from xgpu.passes.normalize.inline_calls import InlineCalls
 from xgpu.records import dataclass
@@ -107,7 +105,7 @@ def _spread(
 
     def body(*parts: Any) -> tuple[Any, ...]:
         typed = zip(call_program(program, parts), types, strict=True)
-        return tuple(_convert_element_type(result, weak_type=is_weak) for result, is_weak in typed)
+        return tuple(convert_element_type(result, weak_type=is_weak) for result, is_weak in typed)
 
     spread = jax.shard_map(body, mesh=mesh, in_specs=partitioned.inputs, out_specs=partitioned.outputs, check_vma=False)
     # Types are those of the program, which may have been traced in another mode than this thread is in now.

@@ -14,12 +14,12 @@ from typing import Any
 import jax
 import numpy as np
 from jax import jit as jax_jit
-from jax._src.core import Primitive, ShapedArray
 from jax.interpreters import mlir
 
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.errors import ToolError
+from xgpu.jax_internals import Primitive, ShapedArray
 from xgpu.runtime.program import CompiledKernel
 from xgpu.target.nvptx.cubin import assemble
 

@@ -12,8 +12,6 @@ from typing import Any
 import jax
 import numpy as np
 from jax import jit as jax_jit
-from jax._src.core import Primitive
-from jax._src.interpreters import mlir as jax_mlir
 from jax.interpreters import mlir
 
 from xgpu import ir
@@ -21,6 +19,8 @@ from xgpu.dialects.attributes import EXPECTED, FALLBACK, MEASURED
 from xgpu.errors import ToolError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.xla_form import xla_form
+from xgpu.jax_internals import Primitive
+from xgpu.jax_internals import mlir as jax_mlir
 from xgpu.records import dataclass
 from xgpu.runtime import cuda_calls
 from xgpu.runtime.host_libraries import load_host_libraries

@@ -5,8 +5,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import compiler
-from jax._src.lib import xla_client  # type: ignore[attr-defined]
 
 from xgpu import ir
 from xgpu.analysis.initial_values import with_initial_values_once
@@ -14,6 +12,7 @@ from xgpu.errors import ToolError
 from xgpu.frontend.xla_form import xla_form
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.window_numbers import window_numbers, window_padding
+from xgpu.jax_internals import compiler, xla_client
 from xgpu.runtime.host_libraries import load_host_libraries
 from xgpu.structure import copy_module, dtype_of, is_argument, walk
 

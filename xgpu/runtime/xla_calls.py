@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax._src.export import _export
 
 from xgpu.errors import InvalidInput, KernelFault, XgpuError
+from xgpu.jax_internals import export
 from xgpu.records import dataclass
 from xgpu.runtime.host_faults import divergence
 from xgpu.runtime.program import CompiledKernel
@@ -53,7 +53,7 @@ _FAIL = ctypes.CFUNCTYPE(None, _POINTER, _POINTER, ctypes.c_int32, _POINTER, _PO
 
 def allow_export(target: str) -> None:
     """Let JAX export programs that call a foreign function: only if somebody says that its calls stay what they are."""
-    stable = getattr(_export, "_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE", None)
+    stable = getattr(export, "_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE", None)
     if isinstance(stable, set):
         stable.add(target)
 
