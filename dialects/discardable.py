@@ -23,7 +23,7 @@ from xgpu.dialects.attribute_checks import (
     unit_problem,
 )
 from xgpu.dialects.block.decisions import DECISIONS
-from xgpu.dtypes import MAX_ELEMENTS
+from xgpu.dtypes import MAX_BYTES
 from xgpu.errors import InvalidInput, did_you_mean
 
 MAX_THREADS_PER_BLOCK = 1024
@@ -168,8 +168,8 @@ def _outputs_problem(attribute: ir.Attribute) -> str | None:
 
 
 def _bytes_problem(attribute: ir.Attribute) -> str | None:
-    is_count = isinstance(attribute, ir.IntegerAttr) and 0 <= attribute.value <= MAX_ELEMENTS
-    return None if is_count else f"expected a number of bytes up to {MAX_ELEMENTS}"
+    is_count = isinstance(attribute, ir.IntegerAttr) and 0 <= attribute.value <= MAX_BYTES
+    return None if is_count else f"expected a number of bytes up to {MAX_BYTES}"
 
 
 def _alignment_problem(attribute: ir.Attribute) -> str | None:

@@ -114,6 +114,8 @@ _BY_NUMPY_NAME = {dtype.numpy.name: dtype for dtype in DTYPES}
 
 # Far above any real array; keeps the byte size of a specified array within 64 bits.
 MAX_ELEMENTS = 2**48
+# Of elements of the widest type, c128.
+MAX_BYTES = 16 * MAX_ELEMENTS
 MAX_RANK = 64
 _SPEC = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?:\[([^\[\]{}]*)\]\s*)?")
 _MLIR_SPEC = re.compile(r"(?:tensor<)?((?:[0-9]+x)+)([A-Za-z][A-Za-z0-9]*)>?")

@@ -4,6 +4,7 @@ import pytest
 
 import xgpu
 from tests.py import effort
+from xgpu.dtypes import MAX_ELEMENTS
 from xgpu.emit.family_table import FAMILIES
 from xgpu.levels.pipeline import GRAPH, MLIR_LEVELS
 from xgpu.tools.programs import all_programs
@@ -60,3 +61,9 @@ def test_llvm_ir_is_the_same_from_every_level(program: TestProgram) -> None:
         pytest.skip("a program whose results have no elements has no kernels, and no text at later levels")
     for level in LEVELS:
         assert _llvm_ir(xgpu.compile(direct.ir(level), options=program.options)) == _llvm_ir(direct), level
+
+
+@pytest.mark.parametrize("level", ["emitted", "optimized", "lowered", "llvm"])
+def test_the_largest_array_goes_on_from_every_level(level: str) -> None:
+    program = xgpu.compile(lambda x: x[0, 0, :4].real * 2, f"c128[{MAX_ELEMENTS >> 2},2,2]")
+    assert xgpu.compile(program.ir(level)).kernels[0].ptx == program.kernels[0].ptx
