@@ -4,7 +4,7 @@ import math
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.device import DEFAULT_DEVICE
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import (
     BLOCK,
     EARLY,
@@ -14,14 +14,14 @@ from xgpu.dialects.attributes import (
     UNROLLED_OPERATIONS,
     int_array_of,
 )
-from xgpu.passes.framework.base import Pass
+from xgpu.passes.framework.base import Pass, operations_of
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.support.ranges import constant_of
 from xgpu.passes.support.regions import move_body, unroll_of
 from xgpu.passes.support.scf_ops import create_integer
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
-from xgpu.structure import body_of, count_ops, replace_op, walk
+from xgpu.structure import blocks_of, body_of, count_ops, replace_op, walk
 
 _VECTOR_ACCESSES = {"vector.extract": 1, "vector.insert": 2}
 """Accesses to elements of vectors: how many operands come before the positions, the vector last."""
@@ -77,13 +77,14 @@ class UnrollLoops(Pass):
     """Iterations up to which a loop is unrolled."""
     max_ops: int = UNROLLED_OPERATIONS
     """Operations that an unrolled loop may have, functions written out."""
+    target: DeviceName = DEFAULT_DEVICE
+    """The device that says how many registers a thread has."""
 
     def apply(self, module: ir.Module) -> None:
         """Unroll every loop of ``module`` that allows it, inner loops first."""
-        uneven = _uneven_versions(module)
         for loop in walk(module.operation, "scf.for"):
             trips = _trips(loop)
-            refusal = _NOT_CONSTANT if trips is None else uneven.get(loop) or self._refusal(loop, trips)
+            refusal = _NOT_CONSTANT if trips is None else self._refusal(loop, trips)
             if trips is not None and refusal is None:
                 _unroll(loop, trips)
                 continue
@@ -103,42 +104,47 @@ class UnrollLoops(Pass):
         if (count := _size(loop, limit)) > limit:
             return Reason("{} iterations of {} operations or more exceed max-ops={}", (len(trips), count, self.max_ops))
         # The walk finds the loop itself, and those inside it that stay.
-        return Reason("a loop inside it stays") if len(walk(loop, "scf.for")) > 1 else None
+        if len(walk(loop, "scf.for")) > 1:
+            return Reason("a loop inside it stays")
+        return _uneven(loop, self.target.device)
 
 
 _NOT_CONSTANT = Reason("its bounds are not constants")
 
 
-def _uneven_versions(module: ir.Module) -> dict[ir.Operation, Reason]:
-    """Return the versions of loops that read differently many elements, too many for the addresses, and why."""
-    device, found = DEFAULT_DEVICE.device, dict[ir.Operation, Reason]()
-    for function in walk(module.operation, "func.func"):
-        block = function.attributes.get(BLOCK)
-        threads = device.max_threads_per_block if block is None else math.prod(int_array_of(block))
-        most = device.registers_per_sm // threads // _ADDRESS_REGISTERS
-        for conditional in walk(function, "scf.if"):
-            branches = [block for region in conditional.regions for block in region.blocks]
-            loops = [
-                [op.operation for op in branch.operations if op.operation.name == "scf.for"] for branch in branches
-            ]
-            if [len(each) for each in loops] != [1, 1]:
-                continue
-            first, second = (_elements_read(branch) for branch in branches)
-            if first != second and min(first, second) > most:
-                counts = (first, second, most)
-                reason = Reason("its versions read {} and {} elements, and {} addresses are in registers", counts)
-                found |= {each: reason for (each,) in loops}
-    return found
+def _uneven(loop: ir.Operation, device: Device) -> Reason | None:
+    """Return why ``loop`` is a version that stays: it reads too many elements, and the other one differently many.
+
+    Unrolled loops in the versions read as many as before, so the answer is the same for both, whichever is asked first.
+    """
+    conditional = loop.parent
+    branches = [] if conditional is None or conditional.name != "scf.if" else list(blocks_of(conditional.operation))
+    loops = [each for branch in branches for each in operations_of(branch, ("scf.for",))]
+    # A loop of one iteration goes away.
+    if len(branches) != 2 or len(loops) != 2 or any(len(_trips(each) or ()) < 2 for each in loops):
+        return None
+    if loops[0].block == loops[1].block:
+        return None
+    most = device.registers_per_sm // _threads_around(loop, device) // _ADDRESS_REGISTERS
+    first, second = map(_elements_read, branches)
+    if first == second or min(first, second) <= most:
+        return None
+    return Reason("its versions read {} and {} elements, and {} addresses are in registers", (first, second, most))
 
 
-def _operations(block: ir.Block) -> list[ir.Operation]:
-    return [view.operation for view in block.operations]
+def _threads_around(op: ir.Operation, device: Device) -> int:
+    """Return how many threads a block of the function around ``op`` has, the most there can be if it does not say."""
+    while op.name != "func.func":
+        assert op.parent is not None
+        op = op.parent.operation
+    block = op.attributes.get(BLOCK)
+    return device.max_threads_per_block if block is None else math.prod(int_array_of(block))
 
 
 def _elements_read(block: ir.Block) -> int:
     """Return how many elements the operations of a block read, all iterations of loops with constant bounds counted."""
     count = 0
-    for op in _operations(block):
+    for op in (view.operation for view in block.operations):
         if op.name in _READS:
             type_ = op.results[0].type
             count += math.prod(ir.VectorType(type_).shape) if isinstance(type_, ir.VectorType) else 1

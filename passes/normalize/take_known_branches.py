@@ -3,7 +3,8 @@
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.hlo.constants import splat_of
+from xgpu.analysis.constants.evaluator import Evaluator, is_known
+from xgpu.costs.values import elements
 from xgpu.passes.framework.base import ModuleRewrite
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, moved_before, replace_op
@@ -13,8 +14,9 @@ from xgpu.structure import defining_op, moved_before, replace_op
 class TakeKnownBranches(ModuleRewrite):
     """Puts the operations of a branch in place of an `if` or `case` that always takes it.
 
-    Such are those of one branch, which `jax.lax.platform_dependent` leaves for one platform, and those whose index is
-    a constant; one that is out of range means the last branch. Needs: nothing.
+    Such are those of one branch, which `jax.lax.platform_dependent` leaves for one platform, and those whose index
+    follows from constant numbers, as that of `jax.lax.switch` does after it was clamped. One that is out of range means
+    the last branch. Needs: nothing.
 
     ```mlir
     %0 = "stablehlo.case"(%index) ({
@@ -42,10 +44,22 @@ def _known_branch(op: ir.Operation) -> int | None:
     last = len(op.regions) - 1
     if not last:
         return 0
-    index = defining_op(op.operands[0])
-    if index is None or index.name != "stablehlo.constant" or (value := splat_of(index)) is None:
+    if (index := _number(op.operands[0])) is None:
         return None
     if op.name == "stablehlo.if":
-        return 0 if ir.BoolAttr(value).value else 1
-    number = ir.IntegerAttr(value).value
-    return number if 0 <= number <= last else last
+        return 0 if index else 1
+    return index if 0 <= index <= last else last
+
+
+def _number(value: ir.Value) -> int | None:
+    """Return a number that follows from constant numbers alone; None for any other."""
+    known, pending = set[ir.Operation](), [value]
+    while pending:
+        op = defining_op(pending.pop())
+        if op is None or elements(op.results[0]) != 1 or not is_known(op):
+            return None
+        if op not in known:
+            known.add(op)
+            pending += op.operands
+    array = Evaluator(known).array(value)
+    return None if array is None else int(array.item())

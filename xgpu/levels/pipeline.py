@@ -216,7 +216,7 @@ OPTIMIZE: Pipeline = (
     ("unswitch-loops", "takes conditions computed before their loop, so after hoisting; inside, they prevent vectors"),
     ("loop-invariant-code-motion", "unswitching made more code invariant"),
     ("vectorize-accesses", "needs loops still rolled, free of conditions, and linear indices"),
-    ("unroll-loops", "after vectorising: small vectors are then indexed by constants"),
+    ("unroll-loops{{target={target}}}", "after vectorising: small vectors are then indexed by constants"),
     ("simplify-indexing", "loop variables became constants"),
     (
         "canonicalize{{top-down=false}}",

@@ -253,3 +253,70 @@ func.func @even_versions(%x: tensor<99xf32>, %zero: vector<4xf32>, %f: f32, %is_
   }
   return %r : vector<4xf32>
 }
+
+// -----
+
+// Loops before them are unrolled, and what the versions start from is then another value: they stay all the same.
+
+// CHECK-LABEL: func.func @uneven_versions_after_a_loop
+// CHECK-NOT:     scf.for
+// CHECK:         scf.if
+// CHECK-NEXT:      scf.for
+// CHECK:         else
+// CHECK-NEXT:      scf.for
+func.func @uneven_versions_after_a_loop(%x: tensor<99xf32>, %zero: vector<4xf32>, %f: f32, %is_longer: i1) -> vector<4xf32>
+    attributes {xgpu.block = array<i64: 1024, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c9 = arith.constant 9 : index
+  %c10 = arith.constant 10 : index
+  %start = scf.for %k = %c0 to %c2 step %c1 iter_args(%a = %zero) -> (vector<4xf32>) {
+    %b = arith.addf %a, %a : vector<4xf32>
+    scf.yield %b : vector<4xf32>
+  }
+  %r = scf.if %is_longer -> (vector<4xf32>) {
+    %s = scf.for %k = %c0 to %c10 step %c1 iter_args(%a = %start) -> (vector<4xf32>) {
+      %v = vector.transfer_read %x[%k], %f {in_bounds = [true]} : tensor<99xf32>, vector<4xf32>
+      %b = arith.addf %a, %v : vector<4xf32>
+      scf.yield %b : vector<4xf32>
+    }
+    scf.yield %s : vector<4xf32>
+  } else {
+    %s = scf.for %k = %c0 to %c9 step %c1 iter_args(%a = %start) -> (vector<4xf32>) {
+      %v = vector.transfer_read %x[%k], %f {in_bounds = [true]} : tensor<99xf32>, vector<4xf32>
+      %b = arith.addf %a, %v : vector<4xf32>
+      scf.yield %b : vector<4xf32>
+    }
+    scf.yield %s : vector<4xf32>
+  }
+  return %r : vector<4xf32>
+}
+
+// A loop of one iteration goes away, and then there are no versions of a loop.
+
+// CHECK-LABEL: func.func @one_iteration_or_two
+// CHECK-NOT:     scf.for
+// CHECK:         return
+func.func @one_iteration_or_two(%x: tensor<99xf32>, %zero: vector<64xf32>, %f: f32, %is_longer: i1) -> vector<64xf32>
+    attributes {xgpu.block = array<i64: 1024, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %r = scf.if %is_longer -> (vector<64xf32>) {
+    %s = scf.for %k = %c0 to %c2 step %c1 iter_args(%a = %zero) -> (vector<64xf32>) {
+      %v = vector.transfer_read %x[%k], %f {in_bounds = [true]} : tensor<99xf32>, vector<64xf32>
+      %b = arith.addf %a, %v : vector<64xf32>
+      scf.yield %b : vector<64xf32>
+    }
+    scf.yield %s : vector<64xf32>
+  } else {
+    %s = scf.for %k = %c0 to %c1 step %c1 iter_args(%a = %zero) -> (vector<64xf32>) {
+      %v = vector.transfer_read %x[%k], %f {in_bounds = [true]} : tensor<99xf32>, vector<64xf32>
+      %b = arith.addf %a, %v : vector<64xf32>
+      scf.yield %b : vector<64xf32>
+    }
+    scf.yield %s : vector<64xf32>
+  }
+  return %r : vector<64xf32>
+}

@@ -194,10 +194,10 @@ def test_a_failing_pass_is_repeated_from_the_program_that_was_compiled(
     outcome = xgpu("compile", "programs.py:double", "--arg", "f32[8]", "--target", "sm_80")
     assert outcome.code == 1
     failed, repeat = outcome.err.splitlines()
-    assert failed.startswith("xgpu: error: pass 'unroll-loops' failed: KeyError: 'lost' at ")
+    assert failed.startswith("xgpu: error: pass 'unroll-loops{target=sm_80}' failed: KeyError: 'lost' at ")
     command = "xgpu compile programs.py:double --arg 'f32[8]' --target sm_80 --emit emitted"
     assert repeat.startswith(f"to repeat: {command} | xgpu-opt --split-input-file -p 'expand-complex,")
-    assert repeat.endswith("unroll-loops'")
+    assert repeat.endswith("unroll-loops{target=sm_80}'")
 
 
 def test_a_program_without_kernels_is_said_to_have_none(xgpu: Callable[..., Any], folder: Path) -> None:

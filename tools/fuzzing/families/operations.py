@@ -15,7 +15,7 @@ _WIDEST = 4096
 
 
 def reduce_window(builder: Builder, value: int) -> int | None:
-    """A reduction over windows: strides, dilations of both kinds, and padding of either sign."""
+    """A reduction over windows: strides, dilations of both kinds, and padding."""
     random = builder.random
     shape = builder.type_of(value).shape
     if not shape:

@@ -406,10 +406,7 @@ class AxisOrders:
         self._find_groups(operations)
         for op in operations:
             self._connect(op)
-        # What such a group reads by a transpose or reshape is computed where the group is; the last is looked at first.
-        for op in reversed(operations):
-            if is_between(op) and op.operands[0] in self._groups:
-                self._groups[op.operands[0]].is_pieced |= self._groups[op.results[0]].is_pieced
+        self._spread_pieces()
 
     def choose(self, least_bytes: int) -> dict[ir.Value, Order]:
         """Choose the orders; return those that differ from the program's, by value. A change saves ``least_bytes``."""
@@ -467,6 +464,17 @@ class AxisOrders:
         for value in (*op.operands, *captured(op)):
             if value in self._groups and value not in inside:
                 self._groups[value].uses.setdefault(value, []).append(op)
+
+    def _spread_pieces(self) -> None:
+        """Mark the groups that a marked one reads by a transpose or reshape: they are computed where that one is."""
+        pending = [group for group in dict.fromkeys(self._groups.values()) if group.is_pieced]
+        while pending:
+            group = pending.pop()
+            sources = [edge.source for edge in group.edges if edge.target is group]
+            for source in sources:
+                if source is not None and not source.is_pieced:
+                    source.is_pieced = True
+                    pending.append(source)
 
     def _join(self, op: ir.Operation, operands: Sequence[ir.Value]) -> None:
         """Record what an operation reads for its group, of ``operands`` with the dimensions of the result."""

@@ -64,7 +64,29 @@ func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf3
 
 // -----
 
-// An index that is computed may be any.
+// So does what follows from constants.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32>
+// CHECK-NOT:     stablehlo.case
+// CHECK:         %[[C:.*]] = stablehlo.cosine %arg0 : tensor<8xf32>
+// CHECK-NEXT:    return %[[C]]
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %true = stablehlo.constant dense<true> : tensor<i1>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.convert %true : (tensor<i1>) -> tensor<i32>
+  %index = stablehlo.clamp %zero, %one, %one : tensor<i32>
+  %0 = "stablehlo.case"(%index) ({
+    stablehlo.return %x : tensor<8xf32>
+  }, {
+    %1 = stablehlo.cosine %x : tensor<8xf32>
+    stablehlo.return %1 : tensor<8xf32>
+  }) : (tensor<i32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// An index that is computed of an argument may be any.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<i32>, %arg1: tensor<8xf32>)
 // CHECK-NEXT:    "stablehlo.case"(%arg0)
