@@ -166,7 +166,7 @@ def _pipeline(generator: random.Random, text: Text) -> str:
     with ir.make_context():
         stages = (
             pipeline.prepare(gpu, Options(deterministic=generator.random() < 0.5)),
-            pipeline.optimize(),
+            pipeline.optimize(gpu),
             pipeline.lower(),
             pipeline.to_llvm(machine, gpu),
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 import xgpu
 from xgpu import ir
 from xgpu.cli.opt.list_passes import pass_list
+from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dialects.base import documentation
 from xgpu.dialects.discardable import discardable_documentation
 from xgpu.dialects.xgpu import OPS
@@ -144,7 +145,7 @@ def _levels() -> str:
     program = xgpu.compile(str(ROOT / SOURCE))
     walk = _Walk(program.ir("emitted"))
     between = {
-        "optimized": walk.through(pipeline.optimize),
+        "optimized": walk.through(lambda: pipeline.optimize(device(DEFAULT_DEVICE))),
         "lowered": walk.through(pipeline.lower),
     }
     parts = [

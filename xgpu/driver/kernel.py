@@ -169,7 +169,7 @@ class Kernel:
             return ()
         copy, found = copy_module(self.module("emitted")), list[Remark]()
         with copy.context, ir.Location.unknown():
-            manager.run(copy, pipeline.optimize(), manager.Instrumentation(remark=found.append))
+            manager.run(copy, pipeline.optimize(self.device), manager.Instrumentation(remark=found.append))
         return tuple(dict.fromkeys(found))
 
     def _advance(self, edge: Edge) -> ir.Module:

@@ -343,9 +343,9 @@ def map_loops(target: Device, options: Options) -> list[Step]:
     return steps(MAP_LOOPS, target, options)
 
 
-def optimize() -> list[Step]:
+def optimize(target: Device) -> list[Step]:
     """Return the passes from ``emitted`` to ``optimized``. A context is current."""
-    return steps(OPTIMIZE)
+    return steps(OPTIMIZE, target)
 
 
 def lower() -> list[Step]:

@@ -120,11 +120,12 @@ def test_every_level_is_accepted_back(xgpu: Callable[..., Any], opt: Callable[..
 
 
 def test_a_compilation_goes_on_from_text(xgpu: Callable[..., Any], opt: Callable[..., Any], programs: str) -> None:
+    from xgpu.device import DEFAULT_DEVICE
     from xgpu.levels.pipeline import OPTIMIZE
 
     emitted = xgpu("compile", f"{programs}:scale", "--emit", "emitted").out
     optimized = xgpu("compile", f"{programs}:scale", "--emit", "optimized").out
-    passes = ",".join(text for text, _ in OPTIMIZE).format()
+    passes = ",".join(text for text, _ in OPTIMIZE).format(target=DEFAULT_DEVICE)
     assert opt("-p", passes, stdin=emitted).out == optimized
 
 

@@ -41,7 +41,8 @@ def launch(text: str, source: Array) -> Array:
     dtype = dtype_of_numpy(source.dtype)
     with ir.make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        run(module, [*pipeline.optimize(), *pipeline.lower(), *pipeline.to_llvm(HOST, device(DEFAULT_DEVICE))])
+        gpu = device(DEFAULT_DEVICE)
+        run(module, [*pipeline.optimize(gpu), *pipeline.lower(), *pipeline.to_llvm(HOST, gpu)])
         kernel = HostKernel(module)
     memory = packed(source, dtype) if dtype.is_packed else source
     given, made = aligned_empty(memory.shape, memory.dtype), aligned_empty(memory.shape, memory.dtype)

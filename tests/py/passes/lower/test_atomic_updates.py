@@ -54,7 +54,8 @@ def launched(text: str, arrays: list[Array]) -> Array:
     """Run a kernel at the emitted level on copies of the arrays; return the last."""
     with ir.make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        run(module, [*pipeline.optimize(), *pipeline.lower(), *pipeline.to_llvm(HOST, device(DEFAULT_DEVICE))])
+        gpu = device(DEFAULT_DEVICE)
+        run(module, [*pipeline.optimize(gpu), *pipeline.lower(), *pipeline.to_llvm(HOST, gpu)])
         kernel = HostKernel(module)
     given = []
     for array in arrays:
@@ -344,7 +345,7 @@ def test_machine_code(path: str, target: str) -> None:
     with ir.make_context(), ir.Location.unknown():
         module = ir.Module.parse(kernel_text(element, body, 256, 8))
         gpu = device(target)
-        steps = [*pipeline.optimize(), *pipeline.lower(), *pipeline.to_llvm(gpu.machine, gpu)]
+        steps = [*pipeline.optimize(gpu), *pipeline.lower(), *pipeline.to_llvm(gpu.machine, gpu)]
         if target == "sm_80" and "two double words" in path:
             with pytest.raises(Unsupported, match=r"compute capability 9\.0"):
                 run(module, steps)
