@@ -46,6 +46,7 @@ MAIN_OF = {
 FORKED = ("xgpu", "xgpu-opt")
 """Those that a server forks for, as for lit: there, and in tests/py/cli, some start as a user's."""
 
+LINK = re.compile(r"\[[^\]]+\]\([^)]+\)")
 COMPILERS = ("cc", "c++")
 HAVE_RUN: set[tuple[Path, str]] = set()
 """Commands that have written what others read, and the copy of the tree in which."""
@@ -229,14 +230,35 @@ def test_environment_variables_are_documented() -> None:
 
 def test_what_is_decided_somewhere_is_there() -> None:
     """A row of docs/where.md names a file, and what to begin with in it."""
-    places = re.findall(r"\]\(\.\./([^)]+)\) `(\w+)`", (ROOT / "docs" / "where.md").read_text())
-    assert len(places) > 30
+    places = [(file, name) for text in decided() for file, names in named(text) for name in names]
+    assert len(places) > 130
 
     def is_there(file: str, name: str) -> bool:
         defined = rf"^(?:class|def) {name}\b|^{name}\b(?:: [^=\n]+)? ="
         return re.search(defined, (ROOT / file).read_text(), re.MULTILINE) is not None
 
     assert not [place for place in places if not is_there(*place)]
+    assert not [text for text in decided() for file, names in named(text) if file.endswith(".py") and not names]
+
+
+def test_of_several_files_a_row_says_what_each_decides() -> None:
+    """So that a reader opens one of them: words stand between two links, and not ``and`` alone."""
+    between = [words for text in decided() for words in LINK.split(re.sub(r"`[^`]*`", "", text))[1:-1]]
+    assert len(between) > 20
+    assert not [words for words in between if not set(re.findall(r"\w+", words)) - {"and"}]
+
+
+def decided() -> list[str]:
+    """The column of each table of docs/where.md that says where."""
+    text = (ROOT / "docs" / "where.md").read_text()
+    tables = re.findall(r"^\| question \|.*\n\|---.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    return [row.split(" | ")[1] for table in tables for row in table.splitlines()]
+
+
+def named(text: str) -> list[tuple[str, list[str]]]:
+    """The files of a row, each with the names that follow it."""
+    found = re.findall(r"\]\(\.\./([^)]+)\)((?:,? `\w+`)*)", text)
+    return [(file, re.findall(r"`(\w+)`", names)) for file, names in found]
 
 
 def test_links_and_paths_exist() -> None:

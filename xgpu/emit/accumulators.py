@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from xgpu import ir
 from xgpu.emit.base import Fusion
 from xgpu.emit.builders import Values, apply_map, scalar_type
-from xgpu.emit.kernel_builder import Tensor, loop, put, sync_threads
+from xgpu.emit.kernel_builder import Tensor, filling, put
 from xgpu.emit.reduction_tiling import MOST_ELEMENTS, Groups, power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.structure import dtype_of
@@ -69,8 +69,7 @@ def exchange_warps(
     threads: Groups, position: Values, own: Sequence[ir.Value], tiles: Sequence[Tensor]
 ) -> tuple[ir.Value, ...]:
     """Give each lane what a warp of its group has, one after the other in turn; all lanes of a warp have its own."""
-    with loop(threads.tile_writing(), position, tiles) as each:
+    with filling(threads.tile_writing(), position, tiles) as each:
         put(own, tiles, each.result_arguments)
-    sync_threads(tiles)
     address = apply_map(threads.tile_reading(), position)
     return tuple(tile.extract(address) for tile in tiles)

@@ -315,6 +315,16 @@ def sync_threads(tiles: Sequence[Tensor]) -> None:
     assign(tiles, SyncThreadsOp.build(values_of(tiles)))
 
 
+@contextmanager
+def filling(
+    map_: IndexingMap, dims: Sequence[ir.Value], tiles: Sequence[Tensor], others: Sequence[Variable] = ()
+) -> Iterator[LoopOp]:
+    """Write a loop that fills tiles, and assigns to ``others``; then the block's threads wait for each other."""
+    with loop(map_, dims, [*tiles, *others]) as op:
+        yield op
+    sync_threads(tiles)
+
+
 def put(scalars: Iterable[ir.Value], tensors: Iterable[Tensor], indices: Sequence[ir.Value]) -> None:
     """Store an element in each of some tensors, all at the same indices."""
     for scalar, tensor in zip(scalars, tensors, strict=True):

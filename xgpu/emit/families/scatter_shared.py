@@ -18,7 +18,7 @@ from xgpu.emit.builders import apply_map, scalar_type
 from xgpu.emit.families.loop import block_field, run_field
 from xgpu.emit.families.scatter import ScatterEmitter, Scatters, run_of_updates
 from xgpu.emit.families.update_runs import updates
-from xgpu.emit.kernel_builder import entry_function, loop, put, shared_tiles, sync_threads, when
+from xgpu.emit.kernel_builder import entry_function, filling, loop, put, shared_tiles, when
 from xgpu.emit.scalar.op import constant
 from xgpu.emit.schedule import Schedule, whole_number
 from xgpu.indexing.affine import delinearize, dim, linearize, symbol
@@ -102,18 +102,16 @@ class SharedScatterEmitter(ScatterEmitter):
             functions = [each.function for hero in self.heroes for each in combiners(hero)]
             dtypes = [dtype_of(value) for value in results]
             tiles = shared_tiles(self._size, [scalar_type(dtype) for dtype in dtypes])
-            with loop(self.own_elements(), kernel.position, tiles) as each:
+            with filling(self.own_elements(), kernel.position, tiles) as each:
                 nothing = [_identity(*each) for each in zip(functions, dtypes, strict=True)]
                 put(nothing, tiles, each.result_arguments[:1])
-            sync_threads(tiles)
-            with loop(self.thread_to_output(0), kernel.position, tiles) as each:
+            with filling(self.thread_to_output(0), kernel.position, tiles) as each:
                 at = each.result_arguments
                 starts, inside = self._starts(kernel, at)
                 place = apply_map(self._place_in_tile(), [*at, *starts])
                 early = None if self.maps.window_dims else self.read.updates_at(kernel, at)
                 with when(inside, tiles):
                     self._update(tiles, place, early or self.read.updates_at(kernel, at))
-            sync_threads(tiles)
             with loop(self.own_elements(), kernel.position, kernel.outputs) as each:
                 element, *place = each.result_arguments
                 self._update(kernel.outputs, place, [tile.extract([element]) for tile in tiles])

@@ -19,7 +19,7 @@ from xgpu.emit.builders import scalar_type
 from xgpu.emit.epilogue import Epilogues
 from xgpu.emit.families.transpose_tile import WARP, WAVE_BYTES, TilePosition, TransposeTile
 from xgpu.emit.family import Family
-from xgpu.emit.kernel_builder import entry_function, loop, put, shared_tiles, sync_threads
+from xgpu.emit.kernel_builder import entry_function, filling, loop, put, shared_tiles
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule, power_of_two
 from xgpu.emit.subgraph_function import SubgraphFunctions
@@ -193,13 +193,12 @@ class TransposeEmitter:
                 [kernel.outputs[i] for i in numbers] for numbers in (self.side_outputs, self.epilogue_outputs)
             )
             tiles = shared_tiles(self.tile.size, [_tile_type(operand.type) for operand in operands])
-            with loop(self._indices(self.tile.reading()).operand_and_address, position, [*tiles, *sides]) as each:
+            with filling(self._indices(self.tile.reading()).operand_and_address, position, tiles, sides) as each:
                 *indices, address = each.result_arguments
                 scalars = prologue.emit_call([*kernel.inputs, *indices])
                 for scalar, tile in zip(scalars, tiles, strict=False):
                     tile.insert(_into_tile(scalar), [address])
                 put(scalars[len(tiles) :], sides, indices)
-            sync_threads(tiles)
             with loop(self._indices(self.tile.writing()).result_and_address, position, others) as each:
                 *indices, address = each.result_arguments
                 scalars = [

@@ -30,9 +30,9 @@ from xgpu.emit.kernel_builder import (
     Variable,
     assign,
     emit_alone,
+    filling,
     loop,
     put,
-    sync_threads,
     values_of,
 )
 from xgpu.emit.reduction_tiling import WARP, groups_per_block
@@ -178,9 +178,8 @@ class ColumnsEmitter:
             return own
         threads, schedule = self.tiling.threads, self.tiling.schedule
         first = threads.number * threads.size + threads.lane % schedule.lanes
-        with loop(threads.map((), [threads.thread], []), kernel.position, tiles) as each:
+        with filling(threads.map((), [threads.thread], []), kernel.position, tiles) as each:
             put(own, tiles, each.result_arguments)
-        sync_threads(tiles)
         totals: Values = []
         for number in range(schedule.row_lanes):
             place = threads.map((), [first + constant(number * schedule.lanes)], [])

@@ -32,9 +32,9 @@ from xgpu.emit.kernel_builder import (
     Variable,
     assign,
     emit_alone,
+    filling,
     loop,
     put,
-    sync_threads,
     values_of,
 )
 from xgpu.emit.reduction_tiling import (
@@ -370,9 +370,8 @@ class ColumnReductionEmitter:
         """Combine what the warps of a column have, and store the results."""
         reductions = self.reductions
         tiles = kernel.shared_tiles(self.tiles)
-        with loop(self.tiling.tile_writing(), kernel.position, [*tiles, *ended.variables]) as each:
+        with filling(self.tiling.tile_writing(), kernel.position, tiles, ended.variables) as each:
             put(ended.take(len(tiles)), tiles, each.result_arguments)
-        sync_threads(tiles)
         with loop(self.tiling.finishing(), kernel.position, outputs) as each:
             *indices, address = each.result_arguments
             totals = [Variable(tile.extract([address])) for tile in tiles]

@@ -23,6 +23,7 @@ from xgpu.emit.kernel_builder import (
     Tensor,
     Variable,
     assign,
+    filling,
     loop,
     put,
     shared_tiles,
@@ -105,9 +106,8 @@ class ColumnScanEmitter(ScanEmitter):
         """
         position = position[:2]
         filled = Rotation(value for each in own for value in each)
-        with loop(self.tiling.tile_writing(), position, [*tiles, *filled.variables]) as writing:
+        with filling(self.tiling.tile_writing(), position, tiles, filled.variables) as writing:
             put(filled.take(len(tiles)), tiles, writing.result_arguments)
-        sync_threads(tiles)
         count, warp = len(tiles), self.tiling.column_warp
         nothing = self.scans.emit_nothing()
         starts: Values = [value for part in carries for value in (nothing if part is None else part.values)]

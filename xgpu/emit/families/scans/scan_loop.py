@@ -21,10 +21,10 @@ from xgpu.emit.kernel_builder import (
     Variable,
     assign,
     entry_function,
+    filling,
     loop,
     put,
     shared_tiles,
-    sync_threads,
     values_of,
 )
 from xgpu.emit.reduction_tiling import WARP, distances
@@ -108,9 +108,8 @@ class ScanEmitter(ABC):
             scanned = self.emit_exchange(position, messages.threads.thread % WARP, values, WARP)
             found += self.emit_shuffle(position, messages.last_lane, scanned)
         tiles, put_values = shared_tiles(messages.columns, types), Rotation(found)
-        with loop(messages.before_writing(), position, [*tiles, *put_values.variables]) as each:
+        with filling(messages.before_writing(), position, tiles, put_values.variables) as each:
             put(put_values.take(len(types)), tiles, each.result_arguments)
-        sync_threads(tiles)
         befores = []
         is_later = self.at_least(position, messages.part, 1)
         for column in range(messages.thread_columns):
