@@ -5,7 +5,7 @@ from functools import partial
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName, device
 from xgpu.dialects.attributes import EMITTER
 from xgpu.dialects.block.tiles import BlocksOp
 from xgpu.emit.families.attention.attention import AttentionEmitter
@@ -61,7 +61,7 @@ class LowerTiles(Pass):
     """
 
     NAME: ClassVar[str] = "lower-tiles"
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU that the kernel is for."""
 
     def apply(self, module: ir.Module) -> None:

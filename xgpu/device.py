@@ -151,8 +151,8 @@ DEFAULT_DEVICE = DeviceName("sm_90a")
 
 def device(name: str) -> Device:
     """Return the device of this name; raises InvalidInput, listing the known ones, if there is none."""
-    found = DEVICES.get(name)
+    found = next((each for known, each in DEVICES.items() if known == name), None)
     if found is None:
         near = did_you_mean(name, DEVICES, similarity=0.85)
-        raise InvalidInput(f"unknown target '{name}'{near}; known targets are {', '.join(DEVICES)}")
+        raise InvalidInput(f"unknown target {name!r}{near}; known targets are {', '.join(DEVICES)}")
     return found

@@ -72,11 +72,14 @@ class CompilerError(XgpuError):
     """An error of xgpu itself: a pass wrote IR that does not verify. Names the pass and says how to repeat it."""
 
 
-def did_you_mean(name: str, known: Iterable[str], similarity: float = 0.6) -> str:
+def did_you_mean(name: object, known: Iterable[str], similarity: float = 0.6) -> str:
     """Return `` (did you mean 'X'?)`` for the known name nearest to ``name``, or nothing if none or several are.
 
-    Names are compared without case. ``similarity`` is the least of difflib's ratios that counts as near.
+    Names are compared without case; what a user gave may be no word, and is near to none. ``similarity`` is the least
+    of difflib's ratios that counts as near.
     """
+    if not isinstance(name, str):
+        return ""
     ratios = {each: difflib.SequenceMatcher(None, each.lower(), name.lower()).ratio() for each in known}
     best = max(ratios.values(), default=0.0)
     nearest = [each for each, ratio in ratios.items() if ratio == best >= similarity]

@@ -10,7 +10,7 @@ from xgpu.block_plan.order.events import StagedGraph, text_order
 from xgpu.block_plan.order.lifetimes import lifetimes
 from xgpu.block_plan.order.meetings import meetings
 from xgpu.block_plan.pipelines import MOST_STAGES, stages_of
-from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.device import DEFAULT_DEVICE, DeviceName, device
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, TileOp
 from xgpu.dtypes import dtype_of_element
@@ -42,7 +42,7 @@ class PipelineTiles(Pass):
 
     NAME: ClassVar[str] = "pipeline-tiles"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((BlocksOp.OPERATION_NAME,))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU that the kernel is for."""
 
     def apply(self, module: ir.Module) -> None:

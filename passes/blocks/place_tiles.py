@@ -8,7 +8,7 @@ from xgpu.block_plan.kernel import BlockKernel, kernels_of
 from xgpu.block_plan.memory.storage import Block, MemoryPlan, overlaps, place
 from xgpu.block_plan.order.events import StagedGraph
 from xgpu.block_plan.order.lifetimes import lifetimes
-from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.device import DEFAULT_DEVICE, DeviceName, device
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp
 from xgpu.errors import Unsupported
@@ -47,7 +47,7 @@ class PlaceTiles(Pass):
 
     NAME: ClassVar[str] = "place-tiles"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((BlocksOp.OPERATION_NAME,))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU that the kernel is for."""
 
     def apply(self, module: ir.Module) -> None:

@@ -31,6 +31,15 @@ ROOMS: tuple[ModuleType, ...] = (
     lower,
 )
 """The packages whose files are passes. A pass has one name in all of them."""
+USUAL_MLIR_PASSES = (
+    "canonicalize",
+    "cse",
+    "loop-invariant-code-motion",
+    "sccp",
+    "symbol-dce",
+    "chlo-legalize-to-stablehlo",
+)
+"""Passes of MLIR and StableHLO that help texts name, and that a misspelt name may mean: MLIR lists none of its own."""
 
 
 def pass_class(name: str) -> type[Pass] | None:
@@ -98,7 +107,7 @@ def _is_operation(name: str) -> bool:
 
 def unknown_pass(name: str) -> str:
     """Return the message for a pass that neither xgpu nor MLIR has."""
-    near = did_you_mean(name, [cls.NAME for cls in all_passes()])
+    near = did_you_mean(name, [*(cls.NAME for cls in all_passes()), *USUAL_MLIR_PASSES])
     return f"unknown pass '{name}'{near}; xgpu-opt --list-passes lists all"
 
 

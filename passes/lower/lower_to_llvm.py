@@ -240,4 +240,4 @@ def _advice(name: str) -> str:
     """Say which pass should have removed an operation."""
     passes = {"scf": "lower-scf", "tensor": "lower-tensors", "xgpu": "lower-indexing", "math": "expand-math"}
     earlier = "expand-math" if name in FUNCTIONS else passes.get(name.partition(".")[0])
-    return f"{earlier} to have run before" if earlier else "arith, cf, func, gpu index, math and vector operations"
+    return f"{earlier} to have run before" if earlier else "arith, cf, func, gpu, index, math and vector operations"

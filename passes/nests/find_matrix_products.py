@@ -3,7 +3,7 @@
 from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName, device
 from xgpu.dialects.nests.loops import LaunchOp, ParOp, SeqOp
 from xgpu.emit.nests.products import ProductNest
 from xgpu.errors import InvalidInput
@@ -38,7 +38,7 @@ class FindMatrixProducts(Pass):
 
     NAME: ClassVar[str] = "find-matrix-products"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((LAUNCH,))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU, whose instructions multiply."""
 
     def apply(self, module: ir.Module) -> None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName, device
 from xgpu.dialects import attributes
 from xgpu.dialects.discardable import MAX_GRID
 from xgpu.dialects.nests.loops import LaunchOp, NewOp, ParOp, SeqOp
@@ -68,7 +68,7 @@ class MapThreads(Pass):
 
     NAME: ClassVar[str] = "map-threads"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((LAUNCH,))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU, whose threads and accesses there are."""
 
     def apply(self, module: ir.Module) -> None:

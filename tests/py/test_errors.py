@@ -14,7 +14,8 @@ from xgpu.errors import did_you_mean
         ("tile", ["tile_m", "tile_n"], ""),  # One is as near as the other.
         ("", ["f32"], ""),
         ("f32", [], ""),
+        (32, ["f32"], ""),  # A user may give anything for a name.
     ],
 )
-def test_the_nearest_name_is_suggested(name: str, known: list[str], suggested: str) -> None:
+def test_the_nearest_name_is_suggested(name: object, known: list[str], suggested: str) -> None:
     assert did_you_mean(name, known) == suggested

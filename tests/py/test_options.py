@@ -1,5 +1,6 @@
 """Options that no kernel can have are refused where they are given."""
 
+import re
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ import xgpu
         (xgpu.jit, "xgpu.jit", {"autotuned": True}, " (did you mean 'autotune'?)"),
         (partial(xgpu.jit, abs), "xgpu.jit", {"static_argnum": 0}, " (did you mean 'static_argnums'?)"),
         (xgpu.block.kernel, "block.kernel", {"stage": 2}, " (did you mean 'stages'?)"),
+        (partial(xgpu.export, abs, to="x"), "xgpu.export", {"target": "sm_80"}, " (did you mean 'targets'?)"),
         (partial(xgpu.block.kernel, abs), "block.kernel", {"emiter": "block"}, " (did you mean 'emitter'?)"),
     ],
 )
@@ -75,3 +77,26 @@ def test_a_dictionary_instead_of_options() -> None:
         xgpu.compile(abs, "f32[8]", options=given)
     with pytest.raises(xgpu.InvalidInput, match=message):
         xgpu.jit(abs, options=given)
+
+
+@pytest.mark.parametrize("name", [None, 90, ["sm_80"]])
+def test_a_target_that_is_no_word(name: Any) -> None:
+    with pytest.raises(xgpu.InvalidInput, match=re.escape(f"unknown target {name!r}; known targets are sm_80")):
+        xgpu.compile(abs, "f32[8]", target=name)
+
+
+@pytest.mark.parametrize(
+    ("schedules", "message"),
+    [
+        ({3: {"vector": 2}}, "there is no fusion 3; the fusions are: tripled_fusion_0"),
+        ({"tripled_fusion_0": {3: 2}}, "unknown number 3 of its schedule; expected one of threads, vector"),
+        ({"tripled_fusion_0": {"vector": "2"}}, "vector = '2': expected a power of two"),
+        ({"tripled_fusion_0": {"vector": None}}, "vector = None: expected a power of two"),
+    ],
+)
+def test_schedules_of_what_is_no_word_or_number(schedules: Any, message: str) -> None:
+    def tripled(x: Any) -> Any:
+        return 3 * x
+
+    with pytest.raises(xgpu.InvalidInput, match=message):
+        xgpu.compile(tripled, "f32[8]", options=xgpu.Options(schedules=schedules))

@@ -11,7 +11,8 @@ from xgpu import ir
 from xgpu.block_language.captured import constant_value, line_of
 from xgpu.block_language.program import Body, is_cut, steps_p
 from xgpu.errors import Unsupported
-from xgpu.frontend.jax_function import lower
+from xgpu.frontend.callbacks import refuse_callbacks
+from xgpu.frontend.jax_function import LIBRARY_PREFIXES, lower
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.source_location import unsupported
@@ -76,6 +77,8 @@ def part_of(body: Body, name: str, context: ir.Context) -> BodyParts:
     effects = core.join_effects(*(each.effects for each in rest))
     debug_info = body.debug_info.with_unknown_names()
     pure = core.Jaxpr((), [*body.constants, *given], wanted, rest, effects, debug_info)
+
+    refuse_callbacks(pure, LIBRARY_PREFIXES, f"kernel {name}: no operation on tiles calls Python")
 
     def compute(*values: Any) -> list[Any]:
         constants = [constant_value(value) for value in body.constants.values()]

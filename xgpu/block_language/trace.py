@@ -43,7 +43,7 @@ def trace_program(
     except Exception as error:
         if "__jax_array__" in str(error):
             error = TypeError(_NO_TILE).with_traceback(error.__traceback__)
-        raise user_error(error, f"tracing kernel {name}") from error
+        raise user_error(error, f"tracing kernel {name}", location) from error
     assert tracing.grid is not None
     program = BlockProgram(
         name,

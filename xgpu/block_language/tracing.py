@@ -114,6 +114,11 @@ class Array:
 
     def __jax_array__(self) -> Any:
         name = self._type.name
+        if not self.shape:
+            raise wrong(
+                f"'{name}' is an array without dimensions: read its element, {name}.tile((), ()), or give a constant by"
+                " keyword"
+            )
         raise wrong(f"'{name}' is the whole array: read a tile of it, for example {name}.tile((128, 64), (i, j))")
 
     def tile(
@@ -384,7 +389,8 @@ def plan(tile: Any, **decisions: Any) -> Any:
 
 def cdiv(size: int, tile: int) -> int:
     """Return the number of tiles that cover ``size``: the quotient, rounded up."""
-    return -(-size // tile)
+    (of_tile,) = whole_sizes(tile, "block.cdiv, the tile")
+    return -(-size // of_tile)
 
 
 _OF_TILES = ("place", "layout", "swizzle", "warps")

@@ -89,7 +89,7 @@ def function_of(module: ir.Module) -> ir.func.FuncOp:
     """Return the only function of a module of loops; raises InvalidInput if there are others, or none."""
     found = functions(module)
     if len(found) != 1:
-        raise InvalidInput(f"a program of loops is one function, got {len(found)}")
+        raise InvalidInput(f"a program of loops is one function, got {len(found)}", source_of(module.operation))
     return found[0]
 
 

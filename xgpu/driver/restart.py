@@ -57,25 +57,27 @@ def restart(
     there, arrays are bytes, as many as a pointer says that there are.
     """
     modules = [_parse(part, filename) for part in _parts(text)]
-    levels = [_level_of(module, filename) for module in modules]
+    levels = [_level_of(module) for module in modules]
     if len(modules) == 1 and levels[0] in NEST_LEVELS:
         return restart_nests(modules[0], filename, device, options, times)
     if len(modules) == 1 and levels[0] in _OF_PROGRAMS:
-        return _restart_program(modules[0], levels[0], filename, device, options, times)
+        return _restart_program(modules[0], levels[0], device, options, times)
     if not set(levels) <= _AS_EMITTED and (len(set(levels)) != 1 or _OF_PROGRAMS & set(levels)):
-        raise InvalidInput(f"{filename}: expected modules of one level, got {', '.join(sorted(set(levels)))}")
-    return _restart_kernels(modules, levels, filename, device, options, times)
+        reason = f"expected modules of one level, got {', '.join(sorted(set(levels)))}"
+        raise InvalidInput(reason, source_of(modules[0].operation))
+    return _restart_kernels(modules, levels, device, options, times)
 
 
 def _restart_program(
-    module: ir.Module, level: str, filename: str, device: Device, options: Options, times: Times
+    module: ir.Module, level: str, device: Device, options: Options, times: Times
 ) -> tuple[Source, Mapping[str, ir.Module], Program]:
     for each in module.body.operations:
         if each.operation.name != "func.func":
             raise InvalidInput(f"expected functions in a module, got '{each.operation.name}'", source_of(each))
     main = next((function for function in functions(module) if function_name(function) == MAIN), None)
     if main is None:
-        raise InvalidInput(f"{filename}: a module of level '{level}' needs a function @{MAIN}, which is the program")
+        reason = f"a module of level '{level}' needs a function @{MAIN}, which is the program"
+        raise InvalidInput(reason, source_of(module.operation))
     if level == "prepared":
         check_operations(module)
     _refuse(claim_problems(module))
@@ -92,13 +94,13 @@ def _restart_program(
 
 
 def _restart_kernels(
-    modules: Sequence[ir.Module], levels: Sequence[str], filename: str, device: Device, options: Options, times: Times
+    modules: Sequence[ir.Module], levels: Sequence[str], device: Device, options: Options, times: Times
 ) -> tuple[Source, Mapping[str, ir.Module], Program]:
     arguments: list[ArgumentSpec] = []
     results: list[ArgumentSpec] = []
     for module, level in zip(modules, levels, strict=True):
         _check_is_of(module, level)
-    entries = [_entry(module, filename) for module in modules]
+    entries = [_entry(module) for module in modules]
     parameters = [_array_parameters(entry) for entry in entries]
     counts = [attributes.int_of(entry.attributes[attributes.INPUTS]) for entry in entries]
     total = sum(counts) - sum(attributes.scratch_of(entry) > 0 for entry in entries)
@@ -147,15 +149,14 @@ def _refuse(problems: Iterable[Problem]) -> None:
         raise InvalidInput(problem.message, source_of(problem.op))
 
 
-def _level_of(module: ir.Module, filename: str) -> str:
+def _level_of(module: ir.Module) -> str:
     given = module.operation.attributes
     level = ir.StringAttr(given[attributes.LEVEL]).value if attributes.LEVEL in given else "none"
     if level not in pipeline.MLIR_LEVELS[1:]:
         known = ", ".join(pipeline.MLIR_LEVELS[1:])
         near = did_you_mean(level, pipeline.MLIR_LEVELS[1:])
-        raise InvalidInput(
-            f"{filename}: {attributes.LEVEL} = '{level}' is not a level to go on from{near}; these are: {known}"
-        )
+        reason = f"{attributes.LEVEL} = '{level}' is not a level to go on from{near}; these are: {known}"
+        raise InvalidInput(reason, source_of(module.operation))
     return level
 
 
@@ -166,13 +167,12 @@ def _check_is_of(module: ir.Module, level: str) -> None:
             raise InvalidInput(f"'{op.name}' is no operation of kernels of level '{level}'", source_of(op))
 
 
-def _entry(module: ir.Module, filename: str) -> ir.Operation:
+def _entry(module: ir.Module) -> ir.Operation:
     entries = [op.operation for op in module.body.operations if attributes.KERNEL in op.operation.attributes]
     required = (attributes.GRID, attributes.BLOCK, attributes.INPUTS, attributes.EMITTER)
     if len(entries) != 1:
-        raise InvalidInput(
-            f"{filename}: expected one function with {attributes.KERNEL} in a module, got {len(entries)}"
-        )
+        reason = f"expected one function with {attributes.KERNEL} in a module, got {len(entries)}"
+        raise InvalidInput(reason, source_of(module.operation))
     if not len(entries[0].regions) or not len(entries[0].regions[0].blocks):
         raise InvalidInput("the kernel's function has no body", source_of(entries[0]))
     missing = [name for name in required if name not in entries[0].attributes]

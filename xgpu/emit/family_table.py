@@ -89,7 +89,7 @@ def schedule_kernels(planned: ir.Module, device: Device, options: Options) -> No
         if name not in fusions:
             known = ", ".join(fusions) or "none"
             near = did_you_mean(name, fusions)
-            raise InvalidInput(f"option schedules: there is no fusion '{name}'{near}; the fusions are: {known}")
+            raise InvalidInput(f"option schedules: there is no fusion {name!r}{near}; the fusions are: {known}")
     parts = _parts(fusions.values())
     for name, function in fusions.items():
         if function in parts:

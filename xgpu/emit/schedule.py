@@ -96,7 +96,9 @@ class Schedule(ABC):
 
     def wrong(self, name: str, expected: str) -> str:
         """Return the problem that the number ``name`` is not what it should be."""
-        return f"{name} = {str(self.values[name]).lower()}: expected {expected}"
+        value = self.values[name]
+        shown = str(value).lower() if isinstance(value, bool) else repr(value)
+        return f"{name} = {shown}: expected {expected}"
 
     @classmethod
     def made(cls, given: Mapping[str, int], facts: Any) -> Self:
@@ -108,7 +110,7 @@ class Schedule(ABC):
             if name not in cls.names():
                 near = did_you_mean(name, cls.names())
                 known = ", ".join(cls.names())
-                raise InvalidInput(f"unknown number '{name}' of its schedule{near}; expected one of {known}")
+                raise InvalidInput(f"unknown number {name!r} of its schedule{near}; expected one of {known}")
         missing = [name for name in cls.names() if name not in given]
         chosen = cls.beside(given, facts).values if missing else {}
         schedule = cls(**{name: given.get(name, chosen.get(name)) for name in cls.names()})

@@ -5,24 +5,24 @@ from typing import Any
 from xgpu.errors import SourceLocation, Unsupported
 from xgpu.jax_internals import core, source_info_util
 
+_REASON = "a program that xgpu compiles as a whole cannot call Python; xgpu.jit runs it, leaving this to JAX"
 _CALLBACKS = ("debug_callback", "debug_print", "io_callback", "pure_callback")
 
 
-def refuse_callbacks(jaxpr: Any, library: tuple[str, ...]) -> None:
+def refuse_callbacks(jaxpr: Any, library: tuple[str, ...], reason: str = _REASON) -> None:
     """Raise Unsupported for the first callback of a program, with the user's line.
 
     Nothing else would tell: ``pure_callback`` has no effect that JAX knows of, and its lowering complains of platforms.
-    ``library`` are beginnings of file names whose lines are not the user's.
+    ``library`` are beginnings of file names whose lines are not the user's, ``reason`` is what the message ends with.
     """
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         if name in _CALLBACKS:
             types = ", ".join(each.aval.str_short(short_dtypes=True) for each in equation.outvars)
             of_type = f" of type {types}" if types else ""
-            reason = "a program that xgpu compiles as a whole cannot call Python; xgpu.jit runs it, leaving this to JAX"
             raise Unsupported(f"{name}{of_type}: {reason}", _line_of(equation, library))
         for inner in core.jaxprs_in_params(equation.params):
-            refuse_callbacks(inner, library)
+            refuse_callbacks(inner, library, reason)
 
 
 def _line_of(equation: Any, library: tuple[str, ...]) -> SourceLocation | None:

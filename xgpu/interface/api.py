@@ -1,6 +1,7 @@
 """The Python interface: `compile` a program for its arrays' shapes, or `jit` a function as with ``jax.jit``."""
 
 import functools
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -19,7 +20,7 @@ from xgpu.driver.compiler import Launch, Program, emit_program, plan_program
 from xgpu.driver.kernel import Kernel, Times, advance, timed
 from xgpu.driver.parallel import compile_kernels, expect_kernels
 from xgpu.driver.tuning import tuned_choices
-from xgpu.dtypes import dtype_of_numpy
+from xgpu.dtypes import DType, dtype_of_numpy, format_spec
 from xgpu.errors import InvalidInput, ToolError, Unsupported, checks_keywords
 from xgpu.frontend.load import spec_of
 from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
@@ -140,7 +141,7 @@ class Compiled:
         if self.source.in_tree is not None and tree != self.source.in_tree:
             raise InvalidInput(f"expected arguments of the structure {self.source.in_tree}, got {tree}")
         self._check_is_for_one_device()
-        check_arguments(self.source, [_spec_of(leaf) for leaf in leaves])
+        check_arguments(self.source, [self._spec_of(*each) for each in enumerate(leaves)])
         return self._unflatten(call_program(self, leaves))
 
     def _unflatten(self, results: Sequence[Any]) -> Any:
@@ -148,6 +149,7 @@ class Compiled:
             return jax.tree.unflatten(self.source.out_tree, list(results))
         return results[0] if len(results) == 1 else tuple(results)
 
+    @checks_keywords("Compiled.run")
     def run(self, *arrays: Any, on: str = "host", sanitize: bool = False) -> list[np.ndarray[Any, Any]]:
         """Run on one array per argument, on ``"host"`` or ``"gpu"``, and return one array per result.
 
@@ -193,10 +195,21 @@ class Compiled:
         self._check_ranks()
         self._check_is_for_one_device()
         # Of any strides and byte order, as NumPy has them; kernels, and XLA, take rows one after the other.
+        check_arguments(self.source, [self._spec_of(*each) for each in enumerate(arrays)])
         given = [np.asarray(array) for array in arrays]
-        values = [np.asarray(array, array.dtype.newbyteorder("="), order="C") for array in given]
-        check_arguments(self.source, [_spec_of(value) for value in values])
-        return values
+        return [np.asarray(array, array.dtype.newbyteorder("="), order="C") for array in given]
+
+    def _spec_of(self, number: int, value: Any) -> tuple[DType, tuple[int, ...]]:
+        """Return element type and shape of an argument; raises Unsupported for what is no array that XLA has."""
+        try:
+            array = value if hasattr(value, "dtype") else np.asarray(value)
+            return dtype_of_numpy(array.dtype), tuple(array.shape)
+        except (AttributeError, TypeError, ValueError, Unsupported) as error:
+            reason = error.message if isinstance(error, Unsupported) else "it is no array"
+            specs = self.arguments[number : number + 1]
+            expected = "".join(f" ({each.name}) is {format_spec(each.dtype, each.shape)}, but" for each in specs)
+            kind = f"{reprlib.repr(value)} of type {type(value).__name__}"
+            raise Unsupported(f"argument {number}{expected} {kind} was given: {reason}") from None
 
     @cached_property
     def _host_program(self) -> HostProgram:
@@ -283,11 +296,6 @@ class Compiled:
         self._check_ranks()
         extents = [size for spec in (*self.arguments, *self.results) for size in spec.shape]
         return random_inputs(self.arguments, extents, seed)
-
-
-def _spec_of(value: Any) -> tuple[Any, tuple[int, ...]]:
-    array = value if hasattr(value, "dtype") else np.asarray(value)
-    return dtype_of_numpy(array.dtype), tuple(array.shape)
 
 
 @checks_keywords("xgpu.compile")

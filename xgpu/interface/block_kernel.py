@@ -1,6 +1,7 @@
 """Kernels that are written as block programs: objects that are called like functions on arrays."""
 
 import functools
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from xgpu.block_language import product_form
 from xgpu.block_language.numbers import wrong
 from xgpu.block_language.program import BlockProgram, Settings
 from xgpu.block_language.trace import trace_program
+from xgpu.block_language.tracing import checked_decisions
+from xgpu.dialects import attributes
 from xgpu.emit.families.blocks.schedule import EMITTER_NAME, BlockProgramSchedule
 from xgpu.errors import InvalidInput, checks_keywords
 from xgpu.frontend.signature import Source
@@ -82,10 +85,17 @@ class Kernel:
         return source_of_program(self.program(*given))
 
     def _call(self, static: Mapping[str, Any], reference: bool, *arrays: Any) -> Any:
-        values = [jnp.asarray(each) for each in arrays]
+        values = [self._array(*each) for each in enumerate(arrays)]
         program, tree = self._traced(values, static)
         results = call_block_program(program, values, reference)
         return jax.tree.map(lambda number: results[number], tree)
+
+    def _array(self, number: int, value: Any) -> Any:
+        try:
+            return jnp.asarray(value)
+        except (TypeError, ValueError):
+            kind = f"{reprlib.repr(value)} of type {type(value).__name__}"
+            raise wrong(f"kernel {self.__name__}, argument {number}: expected an array, got {kind}") from None
 
     def _traced(self, types: Sequence[Any], static: Mapping[str, Any]) -> tuple[BlockProgram, Any]:
         shapes = tuple((tuple(each.shape), np.dtype(each.dtype)) for each in types)
@@ -133,6 +143,11 @@ def kernel(
         raise wrong(f"block.kernel: expected an emitter of {', '.join((EMITTER_NAME, *_OTHERS))}, got {emitter!r}")
     if emitter in _OTHERS and copy is not None:
         raise wrong(f"block.kernel: the emitter '{emitter}' copies tiles in one way: expected no copy, got {copy!r}")
+    checked_decisions({"stages": stages, "copy": copy}, ("stages", "copy"))
+    if copy not in (None, *_COPIES):
+        raise wrong(f"block.kernel: expected a copy of {', '.join(_COPIES)}, got {copy!r}")
+    if not isinstance(schedule, Mapping | None):
+        raise wrong(f"block.kernel: expected a schedule of numbers by name, got {schedule!r}")
     settings = Settings(threads, emitter, stages, copy, dict(schedule or {}))
     for problem in BlockProgramSchedule(threads).range_problems():
         raise wrong(f"block.kernel: {problem}")
@@ -144,3 +159,4 @@ def kernel(
 
 
 _OTHERS = (product_form.EMITTER,)
+_COPIES = (attributes.PLAIN, attributes.ASYNC)

@@ -70,7 +70,7 @@ class LevelGraph:
             if level.name == name:
                 return level
         near = did_you_mean(name, self.names)
-        raise InvalidInput(f"unknown level '{name}'{near}; the levels are {', '.join(self.names)}")
+        raise InvalidInput(f"unknown level {name!r}{near}; the levels are {', '.join(self.names)}")
 
     def path(self, given: Container[str], wanted: str) -> tuple[Edge, ...] | None:
         """Return the edges from the nearest of the ``given`` levels to ``wanted``, in order; None if there are none.

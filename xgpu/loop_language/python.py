@@ -15,7 +15,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from xgpu.dtypes import DTYPES
@@ -83,6 +83,9 @@ class Expression:
     def __bool__(self) -> bool:
         raise InvalidInput("it is not known yet whether this holds: use loops.when or loops.select", _here())
 
+    def __jax_array__(self) -> Any:
+        raise InvalidInput(_NO_ARRAY, _here())
+
     __hash__ = None  # type: ignore[assignment]
 
     def __neg__(self) -> "Expression":
@@ -90,6 +93,9 @@ class Expression:
 
     def __invert__(self) -> "Expression":
         return _made(syntax.Unary("~", _node(self), _here()), self)
+
+
+_NO_ARRAY = "a value of the loop language is no array of JAX's: its functions are loops.exp, loops.select, ..."
 
 
 def _made(node: syntax.Expr, *operands: Any) -> Expression:
@@ -261,6 +267,9 @@ def select(condition: Any, then: Any, otherwise: Any) -> Expression:
 def sizes(**defaults: int | None) -> tuple[Expression, ...]:
     """Return sizes with these names and defaults, in this order; the shapes of arguments overrule the defaults."""
     at = _here()
+    for name, default in defaults.items():
+        if default is not None and (type(default) is not int or default < 0):
+            raise InvalidInput(f"size {name}: expected a whole number from 0, or None, got {default!r}", at)
     return tuple(
         Expression(
             syntax.Name(name, at), syntax.Size(name, None if default is None else syntax.Number(default, at), at)
@@ -269,20 +278,32 @@ def sizes(**defaults: int | None) -> tuple[Expression, ...]:
     )
 
 
-def out(array: ArrayType) -> ArrayType:
+def out(array: ArrayType | ElementType) -> ArrayType:
     """Return the type of an ``out`` argument: a result, undefined at first."""
-    return ArrayType(array.dtype, array.shape, "out")
+    return _accessed(array, "out")
 
 
-def inout(array: ArrayType) -> ArrayType:
+def inout(array: ArrayType | ElementType) -> ArrayType:
     """Return the type of an ``inout`` argument, which the program changes."""
-    return ArrayType(array.dtype, array.shape, "inout")
+    return _accessed(array, "inout")
+
+
+def _accessed(array: ArrayType | ElementType, access: str) -> ArrayType:
+    if not isinstance(array, ArrayType | ElementType):
+        raise InvalidInput(f"loops.{access}: expected a type such as loops.f32[M, N], got {array!r}", _here())
+    return replace(_array_type(array), access=access)
+
+
+def _array_type(type_: ArrayType | ElementType) -> ArrayType:
+    return type_ if isinstance(type_, ArrayType) else ArrayType(type_.name)
 
 
 def new(array: ArrayType | ElementType, name: str = "", **pragmas: Any) -> Buffer:
     """Make a buffer. Keywords are its pragmas, such as ``shared=True`` or ``pad=1``."""
     tracing, at = _tracing(), _here()
-    type_ = array if isinstance(array, ArrayType) else ArrayType(array.name)
+    if not isinstance(array, ArrayType | ElementType):
+        raise InvalidInput(f"loops.new: expected a type such as loops.f32[32], got {array!r}", at)
+    type_ = _array_type(array)
     name = name or tracing.new_name("b")
     shape = tuple(_node(size) for size in type_.shape)
     tracing.add(syntax.New(name, type_.dtype, shape, _pragmas(pragmas, at), at))
@@ -317,19 +338,38 @@ def _loop(kind: str, extent: Any, name: str, pragmas: dict[str, Any]) -> Iterato
     tracing.add(syntax.Loop(kind, size, variable, _pragmas(pragmas, at), tuple(body), at))
 
 
+class _Loop:
+    """A loop, as the context of the statements in it."""
+
+    def __init__(self, kind: str, extent: Any, name: str, pragmas: dict[str, Any]):
+        self._kind = kind.replace(" ", "_")
+        self._context = _loop(kind, extent, name, pragmas)
+
+    def __enter__(self) -> Expression:
+        return self._context.__enter__()
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._context.__exit__(*error)
+
+    def __iter__(self) -> Iterator[Expression]:
+        raise InvalidInput(
+            f"expected 'with loops.{self._kind}(...) as i:', got a loop of Python's, which unrolls", _here()
+        )
+
+
 def par(extent: Any, name: str = "", **pragmas: Any) -> Any:
     """Begin a parallel loop. Keywords are its pragmas, such as ``block=True`` or ``threads=128``."""
-    return _loop("par", extent, name, pragmas)
+    return _Loop("par", extent, name, pragmas)
 
 
 def fully_par(extent: Any, name: str = "", **pragmas: Any) -> Any:
     """Begin a parallel loop whose iterations run at once, on neighbouring threads; ``align=32`` is a pragma."""
-    return _loop("fully par", extent, name, pragmas)
+    return _Loop("fully par", extent, name, pragmas)
 
 
 def seq(extent: Any, name: str = "", **pragmas: Any) -> Any:
     """Begin a loop whose iterations run in order; ``stages=4`` is a pragma."""
-    return _loop("seq", extent, name, pragmas)
+    return _Loop("seq", extent, name, pragmas)
 
 
 @contextmanager
@@ -381,7 +421,9 @@ class LoopProgram:
         except XgpuError:
             raise
         except Exception as error:
-            raise user_error(error, f"program {self.__name__}") from error
+            if "__jax_array__" in str(error):
+                error = TypeError(_NO_ARRAY).with_traceback(error.__traceback__)
+            raise user_error(error, f"program {self.__name__}", at) from error
         finally:
             _current.pop()
         (body,) = tracing.blocks
@@ -391,10 +433,10 @@ class LoopProgram:
         found = []
         for name, parameter in inspect.signature(self.says, eval_str=True).parameters.items():
             type_ = parameter.annotation
-            if isinstance(type_, ElementType):
-                type_ = ArrayType(type_.name)
-            if not isinstance(type_, ArrayType):
-                raise InvalidInput(f"argument '{name}': expected a type such as loops.f32[M, N]", at)
+            if not isinstance(type_, ArrayType | ElementType):
+                got = "none" if type_ is parameter.empty else repr(type_)
+                raise InvalidInput(f"argument '{name}': expected a type such as loops.f32[M, N], got {got}", at)
+            type_ = _array_type(type_)
             shape = tuple(_node(size) for size in type_.shape)
             found.append(syntax.Parameter(type_.access, name, type_.dtype, shape, at))
         return tuple(found)
@@ -409,4 +451,6 @@ class LoopProgram:
 
 def program(says: Callable[..., None]) -> LoopProgram:
     """Make a program of a function, whose arguments are annotated with their types; its body builds the program."""
+    if not inspect.isfunction(says):
+        raise InvalidInput(f"loops.program: expected a function, got {says!r}", _here())
     return LoopProgram(says)

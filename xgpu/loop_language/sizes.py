@@ -57,7 +57,8 @@ def whole_number(expr: Expr, known: Mapping[str, int], what: str) -> int:
                 f"{near}; the sizes are {', '.join(known)}" if known else f"; declare it before 'fn': size {name} = 64"
             )
             raise InvalidInput(f"{what}: expected sizes and whole numbers, got '{name}'{names}", expr.at)
-    raise InvalidInput(f"{what}: expected sizes and whole numbers", expr.at)
+    got = f", got {expr.value}" if isinstance(expr, Number) else ""
+    raise InvalidInput(f"{what}: expected sizes and whole numbers{got}", expr.at)
 
 
 def sizes_of(function: Function, given: Sequence[Spec]) -> dict[str, int]:

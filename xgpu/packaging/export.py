@@ -1,6 +1,7 @@
 """`export`: a program as a folder that C, C++ and Rust programs build against."""
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from xgpu import ir
 from xgpu.device import Device, device
 from xgpu.dialects.attributes import BY_THREADS, PRODUCT
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, checks_keywords
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import DEFAULT_TARGET, Compiled, compile_to
 from xgpu.options import Options, checked_options
@@ -49,6 +50,7 @@ class Exported:
         )
 
 
+@checks_keywords("xgpu.export")
 def export(
     source: Callable[..., Any] | str | Path,
     *args_or_specs: Any,
@@ -77,9 +79,8 @@ def export(
     a folder with other contents.
     """
     chosen = replace(checked_options(options), products="all", control_flow="launches")
-    devices = [device(target) for target in targets]
-    if not devices or len(set(devices)) < len(devices):
-        raise InvalidInput(f"targets: expected one or more names, each once, got {', '.join(targets) or 'none'}")
+    devices = _devices(targets)
+    _check_path_and_name(to, name)
     given = [tuple(args_or_specs), *map(tuple, signatures)] if args_or_specs or not signatures else [*signatures]
     programs = {target: [_compiled(source, each, target, chosen) for each in given] for target in devices}
     package = make_package(programs, name, host)
@@ -87,6 +88,22 @@ def export(
     checks = tuple(check_program(*one) for one in each) if check else ()
     write_package(package, Path(to), described(checks))
     return Exported(Path(to), package, checks, tuple(dict.fromkeys(slow for _, one in each for slow in _slow(one))))
+
+
+def _devices(targets: Sequence[str]) -> list[Device]:
+    if isinstance(targets, str) or not isinstance(targets, Iterable):
+        raise InvalidInput(f"targets: expected several names, such as ({DEFAULT_TARGET!r},), got {targets!r}")
+    devices = [device(target) for target in targets]
+    if not devices or len(set(devices)) < len(devices):
+        raise InvalidInput(f"targets: expected one or more names, each once, got {', '.join(targets) or 'none'}")
+    return devices
+
+
+def _check_path_and_name(to: str | Path, name: str | None) -> None:
+    if not isinstance(to, str | os.PathLike):
+        raise InvalidInput(f"to: expected the path of a folder, got {to!r}")
+    if name is not None and not isinstance(name, str):
+        raise InvalidInput(f"name: expected a word, got {name!r}")
 
 
 def _slow(program: Compiled) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from xgpu import ir
-from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.device import DEFAULT_DEVICE, DeviceName, device
 from xgpu.emit.families.products.meetings import by_warp_groups
 from xgpu.hlo.chlo import RAGGED, expand_ragged
 from xgpu.passes.framework.base import OperationRewrite
@@ -32,7 +32,7 @@ class ExpandRaggedProducts(OperationRewrite):
 
     NAME: ClassVar[str] = "expand-ragged-products"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((RAGGED,))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
     products: Literal["auto", "library", "kernels", "all"] = "auto"
     """What computes matrix products."""

@@ -13,7 +13,7 @@ from xgpu.analysis.attention.lone_gradient import lone_gradient_of
 from xgpu.analysis.attention.places import REDUCE
 from xgpu.analysis.attention.sum_groups import SumGroups
 from xgpu.costs.attention import copying_seconds, is_fast, is_gradient_fast
-from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName, device
 from xgpu.emit.families.attention.facts import attention_problem, most_columns, sizes_of
 from xgpu.emit.families.attention.tiles import FULL
 from xgpu.emit.families.attention.writing import MOVES
@@ -99,7 +99,7 @@ class FindChains(BlockRewrite):
 
     NAME: ClassVar[str] = "find-chains"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.dot_general",))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
     find: bool = True
     """Whether any are made: a CPU has no tensor cores for them."""

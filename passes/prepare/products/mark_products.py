@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from xgpu import ir
 from xgpu.analysis.control_flow import planned_blocks
 from xgpu.costs import warp_products
-from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.device import DEFAULT_DEVICE, DeviceName, device
 from xgpu.dialects.attributes import (
     BY_THREADS,
     BY_WARP_GROUPS,
@@ -74,7 +74,7 @@ class MarkProducts(OperationRewrite):
 
     NAME: ClassVar[str] = "mark-products"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((DOT, RAGGED))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
     products: Literal["auto", "library", "kernels", "all"] = "auto"
     """What computes matrix products of which nothing is chosen."""

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from xgpu import ir
 from xgpu.analysis.block_order import sort_block
 from xgpu.analysis.control_flow import before_loops
-from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.device import DEFAULT_DEVICE, DeviceName, device
 from xgpu.emit.families.products.expected import Expectations, is_timed
 from xgpu.emit.families.products.meetings import are_fast, meetings
 from xgpu.emit.families.products.schedule import device_problem
@@ -49,7 +49,7 @@ class MergeProducts(BlockRewrite):
 
     NAME: ClassVar[str] = "merge-products"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((PRODUCT,))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
     products: Literal["auto", "library", "kernels", "all"] = "auto"
     """What computes matrix products, as of the pass `mark-products`."""

@@ -6,7 +6,7 @@ from xgpu import ir
 from xgpu.analysis.attention.attention import Attention
 from xgpu.analysis.attention.visible_keys import visible_keys
 from xgpu.costs.attention import fastest_seconds, gathering_seconds, tiles_of
-from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.device import DEFAULT_DEVICE, DeviceName, device
 from xgpu.dialects.chain import CHAIN
 from xgpu.emit.families.attention.facts import chain_problem, chained_attention, sizes_of
 from xgpu.passes.framework.base import OperationRewrite, main_of
@@ -42,7 +42,7 @@ class MergeRows(OperationRewrite):
 
     NAME: ClassVar[str] = "merge-rows"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((CHAIN,))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
 
     def check(self, module: ir.Module) -> None:

@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.analysis.attention.attention import Attention
 from xgpu.analysis.attention.visible_keys import visible_keys
 from xgpu.costs.attention import kernel_seconds, split_keys, splits_of
-from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName, device
 from xgpu.dialects.chain import CHAIN, returned
 from xgpu.emit.families.attention.facts import chain_problem, chained_attention, sizes_of
 from xgpu.passes.framework.base import OperationRewrite, main_of
@@ -47,7 +47,7 @@ class SplitChains(OperationRewrite):
 
     NAME: ClassVar[str] = "split-chains"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((CHAIN,))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
     parts: int = 0
     """How many parts there are at most; as many as make it fastest if it is 0."""

@@ -398,3 +398,52 @@ def test_of_a_kernel_in_a_kernel() -> None:
         return block.store(inner(x.tile((8, 8))), (8, 8))  # here
 
     assert "stablehlo.custom_call" in str(refused(outer))
+
+
+def test_of_calls_of_python() -> None:
+    def kernel(x: Any) -> Any:
+        block.grid(1)
+        tile = x.tile((8, 8))
+        jax.debug.print("{}", tile)  # here
+        return block.store(tile, (8, 8))
+
+    def steps(x: Any) -> Any:
+        block.grid(1)
+
+        def step(number: Any) -> Any:
+            jax.debug.print("step")  # here
+            return x.tile((8, 8), (number, number))
+
+        return block.store(block.accumulate(1, step), (8, 8))
+
+    for each in (kernel, steps):
+        assert f"kernel {each.__name__}: no operation on tiles calls Python" in str(refused(each))
+
+
+def test_of_an_array_without_dimensions() -> None:
+    def kernel(x: Any, number: Any) -> Any:
+        block.grid(1)
+        return block.store(x.tile((8, 8)) * number, (8, 8))  # here
+
+    message = r"'number' is an array without dimensions: read its element, number.tile((), ()), or give a constant by"
+    assert message in str(refused(kernel, X, jax.ShapeDtypeStruct((), jnp.float32)))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: block.kernel(copy="asynch"), "block.kernel: expected a copy of plain, async, got 'asynch'"),
+        (lambda: block.kernel(stages="two"), "keyword 'stages': expected whole numbers, got 'two'"),
+        (lambda: block.kernel(threads="64"), "threads = '64': expected a number from 32"),
+        (lambda: block.kernel(emitter="product", schedule=[1]), "expected a schedule of numbers by name, got [1]"),
+        (lambda: block.cdiv(8, 0), "block.cdiv, the tile: expected sizes from 1, got (0,)"),
+        (lambda: block.cdiv(8, 2.0), "block.cdiv, the tile: expected sizes that are integers, got 2.0"),
+        (lambda: block.kernel(abs)("x"), "kernel abs, argument 0: expected an array, got 'x' of type str"),
+        (lambda: block.kernel(abs)(None), "kernel abs, argument 0: expected an array, got None of type NoneType"),
+    ],
+)
+def test_of_calls_outside_of_kernels(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(message)) as caught:
+        make()
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__

@@ -34,6 +34,8 @@ EMPTY = "module {\n}\n"
         (["-p", "func.func(" * 1000 + ")" * 1000], "the pipeline's brackets nest deeper than 50"),
         (["-p", "func.fun(cse)"], "pipeline 'func.fun(cse)': there is no operation 'func.fun' to run passes in"),
         (["-p", "any(inline)"], "pass 'inline' cannot be run: MLIR's crashes"),
+        (["-p", "cannonicalize"], "unknown pass 'cannonicalize' (did you mean 'canonicalize'?)"),
+        (["-p", "mark-products{target=sm_9}"], "pass 'mark-products', option 'target': expected sm_80|"),
         (["-p", "cse", "--print-ir-after=no-such"], "unknown pass 'no-such'"),
         (["-p", "cse", "--print-ir-before=no-such"], "unknown pass 'no-such'"),
     ],

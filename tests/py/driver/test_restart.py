@@ -219,6 +219,24 @@ def test_what_is_wrong_is_said(text: str, message: str, tmp_path: Path) -> None:
     assert str(file) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("level", "message"),
+    [
+        ("nowhere", "'nowhere' is not a level to go on from"),
+        ("fusions", "a module of level 'fusions' needs a function @main"),
+        ("emitted", "expected one function with xgpu.kernel in a module, got 0"),
+        ("loops", "a program of loops is one function, got 0"),
+    ],
+)
+def test_what_is_wrong_with_a_whole_module_is_at_its_line(level: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "input.mlir"
+    file.write_text(f'\nmodule attributes {{xgpu.level = "{level}"}} {{}}')
+    with pytest.raises(xgpu.InvalidInput, match=message) as caught:
+        xgpu.compile(file)
+    assert caught.value.location is not None
+    assert (caught.value.location.file, caught.value.location.line) == (str(file), 2)
+
+
 def test_lines_of_a_later_part_are_counted_from_the_start_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "input.mlir"
     file.write_text(program().ir("emitted") + '\n// -----\nmodule attributes {xgpu.level = "emitted"} {\n  oops\n}\n')

@@ -165,8 +165,30 @@ def test_keyboard_interrupts_are_not_swallowed():
 def test_a_wrong_argument_is_reported():
     with pytest.raises(InvalidInput, match="unknown element type 'f31'"):
         from_jax(lambda x: x, ["f31[2]"])
-    with pytest.raises(InvalidInput, match=r"tracing <lambda> failed: TypeError: .*object"):
-        from_jax(lambda x: x, [object()])
+
+
+@pytest.mark.parametrize("value", [object(), np.array(["a"]), np.array([object()]), np.array(["2020"], "M8[Y]")])
+def test_what_is_no_array_is_named_with_its_place(value):
+    """Also in a tree; what it says does not depend on how JAX calls it."""
+    expected = r"expected an array, a number or a specification such as f32\[8\], got "
+    for arguments, keywords, place in (
+        ([value], {}, "0"),
+        (["f32[2]", {"a": [1, value]}], {}, r"1\['a'\]\[1\]"),
+        (["f32[2]"], {"y": (value,)}, r"'y'\[0\]"),
+    ):
+        with pytest.raises(InvalidInput, match=rf"<lambda>, argument {place}: {expected}.* of type "):
+            from_jax(lambda x, y=None: x, arguments, keywords)
+
+
+@pytest.mark.parametrize("returned", ["s", object()])
+def test_what_is_refused_after_a_functions_last_line_is_at_its_first(returned):
+    def program(x):
+        return returned
+
+    with pytest.raises(InvalidInput, match=r"tracing program failed: TypeError: .*not a valid JAX type") as caught:
+        from_jax(program, ["f32[2]"])
+    location = caught.value.location
+    assert (location.file, location.line) == (__file__, program.__code__.co_firstlineno)
 
 
 def sine(x):

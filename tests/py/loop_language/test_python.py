@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -169,6 +170,10 @@ def test_errors_name_the_line() -> None:
         (lambda A, B: bool(A[0] > 0.0), "it is not known yet whether this holds: use loops.when or loops.select"),
         (lambda A, B: A[0].nothing, "AttributeError"),
         (lambda A, B: B.combine(0, "-=", 1.0), "expected one of"),
+        (lambda A, B: jnp.sin(A[0]), r"is no array of JAX's: its functions are loops\.exp"),
+        (lambda A, B: jnp.asarray(A[0]), r"is no array of JAX's: its functions are loops\.exp"),
+        (lambda A, B: list(loops.par(8)), r"expected 'with loops\.par\(\.\.\.\) as i:', got a loop of Python's"),
+        (lambda A, B: loops.new(3), r"loops\.new: expected a type such as loops\.f32\[32\], got 3"),
         (lambda A, B: loops.par(8, fast=True).__enter__(), "nothing is assigned to 'B'"),
     ],
 )
@@ -179,6 +184,34 @@ def test_what_is_wrong(body: Any, message: str) -> None:
     wrong.__annotations__ = {"A": loops.f32[8], "B": loops.out(loops.f32[8])}
     with pytest.raises(InvalidInput, match=message):
         xgpu.compile(loops.program(wrong))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: loops.program(3), r"loops\.program: expected a function, got 3"),
+        (lambda: loops.out(3), r"loops\.out: expected a type such as loops\.f32\[M, N\], got 3"),
+        (lambda: loops.inout("f32"), r"loops\.inout: expected a type .*, got 'f32'"),
+        (lambda: loops.sizes(M=-3), "size M: expected a whole number from 0, or None, got -3"),
+        (lambda: loops.sizes(M="x"), "size M: expected a whole number from 0, or None, got 'x'"),
+        (lambda: xgpu.compile(loops.program(lambda A: None)), "argument 'A': expected a type .*, got none"),
+    ],
+)
+def test_declarations_that_are_none(make: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as caught:
+        make()
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+
+
+def test_an_extent_that_is_no_size() -> None:
+    @loops.program
+    def wrong(A: loops.f32[8], B: loops.out(loops.f32[8])) -> None:
+        with loops.par(2.5) as i:
+            B[i] = A[i]
+
+    with pytest.raises(InvalidInput, match=r"expected sizes and whole numbers, got 2\.5"):
+        xgpu.compile(wrong)
 
 
 def test_statements_outside_of_a_program() -> None:

@@ -282,6 +282,21 @@ def test_targets(tmp_path: Path) -> None:
             exported(doubled, "f32[8]", to=tmp_path, targets=targets)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"targets": "sm_80"}, r"targets: expected several names, such as \('sm_90a',\), got 'sm_80'"),
+        ({"targets": None}, "targets: expected several names, .* got None"),
+        ({"targets": [3]}, "unknown target 3; known targets are"),
+        ({"to": None}, "to: expected the path of a folder, got None"),
+        ({"name": 3}, "name: expected a word, got 3"),
+    ],
+)
+def test_arguments_of_another_kind(given: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        exported(doubled, "f32[8]", **{"to": tmp_path, **given})
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--arg", "f32[8,4]", "--arg", "f32[4]", "--also", "--arg", "f32[16,4]", "--arg", "f32[4]"]
     options = ["--target", "sm_80", "--target", "sm_90a", "--name", "fused", "--no-host"]

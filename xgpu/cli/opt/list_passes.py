@@ -7,12 +7,12 @@ import textwrap
 from typing import Any, get_type_hints
 
 from xgpu.passes.framework.base import Pass, describe_type
-from xgpu.passes.framework.registry import all_passes
+from xgpu.passes.framework.registry import USUAL_MLIR_PASSES, all_passes
 
-_MLIR_PASSES = """\
+_MLIR_PASSES = f"""\
 MLIR's and StableHLO's passes go by their own names in the same pipeline, as in
-  canonicalize, cse, loop-invariant-code-motion, sccp, symbol-dce, chlo-legalize-to-stablehlo
-with options in braces (canonicalize{max-iterations=3}) and nested as mlir-opt does (func.func(cse)).
+  {", ".join(USUAL_MLIR_PASSES)}
+with options in braces (canonicalize{{max-iterations=3}}) and nested as mlir-opt does (func.func(cse)).
 """
 _WIDTH = 118
 
