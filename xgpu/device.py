@@ -100,37 +100,41 @@ class Device:
         return self.machine.atomic_vector_bytes > 0
 
 
-_OTHER_TENSOR_CORES = (1024, 1.0)
-_TENSOR_CORES: dict[str, tuple[int, float]] = {
-    "sm_80": (1024, 1.0),
-    "sm_86": (512, 1.0),
-    "sm_89": (512, 1.0),
-    "sm_90": (2048, 0.62),
-    "sm_90a": (2048, 0.62),
-    "sm_100a": (4096, 0.25),
-    "sm_120": (256, 1.0),
-}
-"""Products in a cycle, of data sheets, and the part that warps reach: of sm_90 as others measured it
-(arXiv:2402.13499), of sm_100a, for which there is no measurement, the number of sm_80."""
-
-
-def _device(name: str, ptx: int, sms: int, threads: int, optin_kib: int, terabytes: float, ghz: float) -> Device:
-    tensor_cores = _TENSOR_CORES.get(name, _OTHER_TENSOR_CORES)
-    return Device(name, name, ptx, sms, threads, optin_kib * KIB, terabytes * 1e12, ghz * 1e9, *tensor_cores)
+def _device(
+    name: str,
+    ptx: int,
+    sms: int,
+    threads: int,
+    optin_kib: int,
+    terabytes: float,
+    ghz: float,
+    products: int = 1024,
+    warps: float = 1.0,
+) -> Device:
+    return Device(name, name, ptx, sms, threads, optin_kib * KIB, terabytes * 1e12, ghz * 1e9, products, warps)
 
 
 DEVICES: dict[str, Device] = {
     each.name: each
     for each in (
-        _device("sm_80", 83, sms=108, threads=2048, optin_kib=163, terabytes=1.94, ghz=1.41),  # A100
-        _device("sm_86", 83, sms=84, threads=1536, optin_kib=99, terabytes=0.70, ghz=1.74),  # A40
-        _device("sm_89", 83, sms=142, threads=1536, optin_kib=99, terabytes=0.86, ghz=2.52),  # L40S
-        _device("sm_90", 83, sms=132, threads=2048, optin_kib=227, terabytes=4.8, ghz=1.98),  # H100
-        _device("sm_90a", 83, sms=132, threads=2048, optin_kib=227, terabytes=4.8, ghz=1.98),  # H100, H200
-        _device("sm_100a", 86, sms=148, threads=2048, optin_kib=227, terabytes=8.0, ghz=1.96),  # B200
-        _device("sm_120", 87, sms=170, threads=1536, optin_kib=99, terabytes=1.79, ghz=2.41),  # RTX 5090
+        # A100
+        _device("sm_80", 83, sms=108, threads=2048, optin_kib=163, terabytes=1.94, ghz=1.41),
+        # A40
+        _device("sm_86", 83, sms=84, threads=1536, optin_kib=99, terabytes=0.70, ghz=1.74, products=512),
+        # L40S
+        _device("sm_89", 83, sms=142, threads=1536, optin_kib=99, terabytes=0.86, ghz=2.52, products=512),
+        # H100
+        _device("sm_90", 83, sms=132, threads=2048, optin_kib=227, terabytes=4.8, ghz=1.98, products=2048, warps=0.62),
+        # H100, H200
+        _device("sm_90a", 83, sms=132, threads=2048, optin_kib=227, terabytes=4.8, ghz=1.98, products=2048, warps=0.62),
+        # B200
+        _device("sm_100a", 86, sms=148, threads=2048, optin_kib=227, terabytes=8, ghz=1.96, products=4096, warps=0.25),
+        # RTX 5090
+        _device("sm_120", 87, sms=170, threads=1536, optin_kib=99, terabytes=1.79, ghz=2.41, products=256),
     )
 }
+"""The devices by name. ``products`` are those of a cycle, of data sheets, and ``warps`` the part that warps reach: of
+sm_90 as others measured it (arXiv:2402.13499), of sm_100a, for which there is no measurement, the number of sm_80."""
 
 
 class DeviceName(OptionWord):
