@@ -4,6 +4,7 @@ from xgpu import ir
 from xgpu.dialects.base import Problem
 from xgpu.dialects.discardable import attribute_problems
 from xgpu.dialects.xgpu import OPS
+from xgpu.errors import did_you_mean
 from xgpu.structure import walk_others
 
 KNOWN_DIALECTS = frozenset(
@@ -21,6 +22,7 @@ def problems(module: ir.Module) -> list[Problem]:
         for op in module.body.operations
         if "sym_name" in op.operation.attributes
     }
+    unknown: list[Problem] = []
     found = [
         Problem(op.operation, f"'{op.operation.name}' {problem}")
         for op in module.body.operations
@@ -29,19 +31,20 @@ def problems(module: ir.Module) -> list[Problem]:
     for op in walk_others(module.operation, _KNOWN_OPERATIONS):
         name = op.name
         dialect = name.partition(".")[0]
-        if dialect == "xgpu":
+        if dialect == "xgpu" and name not in OPS:
+            known = did_you_mean(name, OPS) or f"; it has {', '.join(sorted(OPS))}"
+            unknown.append(Problem(op, f"'{name}' is not an operation of the xgpu dialect{known}"))
+        elif dialect == "xgpu":
             found.extend(Problem(op, f"'{name}' {message}") for message in _problems_of(op, name, symbols))
         elif dialect in KNOWN_DIALECTS:
             _KNOWN_OPERATIONS.add(name)
         else:
-            found.append(Problem(op, f"unknown operation '{name}': no dialect '{dialect}' is known"))
-    return found
+            unknown.append(Problem(op, f"unknown operation '{name}': no dialect '{dialect}' is known"))
+    # First, as what others lack may be what an operation was to be whose name is wrong.
+    return unknown + found
 
 
 def _problems_of(op: ir.Operation, name: str, symbols: dict[str, ir.Operation]) -> list[str]:
-    declared = OPS.get(name)
-    if declared is None:
-        return [f"is not an operation of the xgpu dialect; it has {', '.join(sorted(OPS))}"]
     view = op.opview
-    assert isinstance(view, declared)
+    assert isinstance(view, OPS[name])
     return list(view.problems()) or list(view.check(symbols))

@@ -25,7 +25,8 @@ class Parser(argparse.ArgumentParser):
         """Raise `UsageError` for what is not known, before a command's own parser hands it to the parser of all."""
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            near = did_you_mean(unknown[0].partition("=")[0], self._option_string_actions)
+            # All begin with two dashes, which makes any two of them near.
+            near = did_you_mean(unknown[0].partition("=")[0], self._option_string_actions, similarity=0.75)
             self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
         return known, unknown
 

@@ -9,7 +9,7 @@ from xgpu.cli.command import Command, add_program_arguments, as_usage, check_tar
 from xgpu.cli.process import DONE, WRONG_INPUT, UsageError, doing, report
 from xgpu.cli.text import reason_of
 from xgpu.dtypes import dtype_named, dtype_of_numpy, format_spec, parse_spec
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, Unsupported
 from xgpu.runtime.compare import compare as compare_arrays
 
 if TYPE_CHECKING:
@@ -97,6 +97,10 @@ def _load(argument: str) -> Array | None:
         return array.view(dtype) if raw else array.astype(dtype)
     if array.dtype.kind == "V":
         raise InvalidInput(f"'{path}' holds elements of unknown type, as NumPy saves bf16; name it: bf16@{path}")
+    try:
+        dtype_of_numpy(array.dtype)
+    except Unsupported as error:
+        raise Unsupported(f"'{path}': {error.message}") from None
     return array
 
 

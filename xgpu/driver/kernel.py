@@ -17,6 +17,7 @@ from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.driver.cache import CachedCode, CachedKernel, cache_of, kernel_cache, key_of
 from xgpu.errors import CompilerError, InvalidInput, ToolError, Unsupported
+from xgpu.hlo.source_location import source_of
 from xgpu.levels import pipeline
 from xgpu.levels.level_graph import Edge
 from xgpu.options import Options
@@ -186,7 +187,8 @@ class Kernel:
         most = self.device.shared_bytes_optin
         if needed > most:
             raise Unsupported(
-                f"kernel {self.name} needs {needed} bytes of shared memory for a block, {self.device.name} has {most}"
+                f"kernel {self.name} needs {needed} bytes of shared memory for a block, {self.device.name} has {most}",
+                source_of(_entry_of(lowered)),
             )
 
     def host_module(self, label: bool = False, count: bool = False) -> ir.Module:

@@ -8,6 +8,14 @@ func.func @unknown_in_xgpu() {
 
 // -----
 
+func.func @misspelt(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{'xgpu.looop' is not an operation of the xgpu dialect (did you mean 'xgpu.loop'?)}}
+  %0 = "xgpu.looop"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
 func.func @unknown_dialect() {
   // expected-error @+1 {{unknown operation 'elsewhere.op': no dialect 'elsewhere' is known}}
   "elsewhere.op"() : () -> ()

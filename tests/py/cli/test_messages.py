@@ -66,6 +66,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "compile a.py:f --product=all",
             "unrecognized arguments: --product=all (did you mean '--products'?); see xgpu",
         ),
+        ("compile a.py:f --schedule x", "unrecognized arguments: --schedule x; see xgpu compile --help"),
         ("run a.py:f --arg i8[4]", "unknown element type 'i8' (did you mean 's8'?); known are pred,"),
         ("compile a.py:f --emit ptx,", "unknown level ''; the levels are"),
         ("compile a.py:f --target sm_42", "unknown target 'sm_42'; known targets are sm_80, sm_86, sm_89, sm_90,"),
@@ -157,7 +158,7 @@ def test_warnings_are_diagnostics_and_no_errors(xgpu: Callable[..., Any], folder
             "@raw.npy",
             "xgpu: error: 'raw.npy' holds elements of unknown type, as NumPy saves bf16;",
         ),
-        ("@text.npy", "xgpu: error: arrays of NumPy type '<U1' are not supported\n"),
+        ("@text.npy", "xgpu: error: 'text.npy': arrays of NumPy type '<U1' are not supported\n"),
         ("@four.npy", "xgpu: error: argument 0 (x) is f32[8], but f32[4] was given\n"),
     ],
 )

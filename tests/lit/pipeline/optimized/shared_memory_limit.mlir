@@ -4,7 +4,7 @@
 // A block of an H200 may have 227 KiB of shared memory, one of an RTX 3090 has 99.
 
 // CHECK: xgpu.shared_bytes = 131072 : i64
-// SMALL: error: kernel k needs 131072 bytes of shared memory for a block, sm_86 has 101376
+// SMALL: shared_memory_limit.mlir:9:3: error: kernel k needs 131072 bytes of shared memory for a block, sm_86 has 101376
 module attributes {xgpu.level = "emitted"} {
   func.func @k(%x: tensor<64xf32>, %o: tensor<64xf32>) -> tensor<64xf32> attributes {xgpu.kernel, xgpu.emitter = "by hand",
       xgpu.inputs = 1 : i64, xgpu.block = array<i64: 64, 1, 1>, xgpu.grid = array<i64: 1, 1, 1>} {
