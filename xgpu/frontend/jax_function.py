@@ -169,6 +169,8 @@ def _check_is_array(what: str, value: Any) -> None:
         raise InvalidInput(
             f"{what}: expected an array, a number or a specification such as f32[8], got {kind}"
         ) from None
+    except OverflowError as error:
+        raise InvalidInput(f"{what}: {error}") from None
 
 
 def _user_frame(error: BaseException) -> SourceLocation | None:

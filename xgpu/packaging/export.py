@@ -1,7 +1,7 @@
 """`export`: a program as a folder that C, C++ and Rust programs build against."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,8 @@ def export(
     """
     chosen = replace(checked_options(options), products="all", control_flow="launches")
     devices = _devices(targets)
-    _check_path_and_name(to, name)
+    _check_words(to, name, {"host": host, "check": check})
+    _check_signatures(signatures)
     given = [tuple(args_or_specs), *map(tuple, signatures)] if args_or_specs or not signatures else [*signatures]
     programs = {target: [_compiled(source, each, target, chosen) for each in given] for target in devices}
     package = make_package(programs, name, host)
@@ -99,11 +100,20 @@ def _devices(targets: Sequence[str]) -> list[Device]:
     return devices
 
 
-def _check_path_and_name(to: str | Path, name: str | None) -> None:
+def _check_words(to: str | Path, name: str | None, switches: Mapping[str, bool]) -> None:
     if not isinstance(to, str | os.PathLike):
         raise InvalidInput(f"to: expected the path of a folder, got {to!r}")
     if name is not None and not isinstance(name, str):
         raise InvalidInput(f"name: expected a word, got {name!r}")
+    for switch, value in switches.items():
+        if not isinstance(value, bool):
+            raise InvalidInput(f"{switch}: expected True or False, got {value!r}")
+
+
+def _check_signatures(signatures: Any) -> None:
+    for each in signatures if isinstance(signatures, Sequence) else (signatures,):
+        if isinstance(each, str) or not isinstance(each, Sequence):
+            raise InvalidInput(f"signatures: expected tuples of arguments, such as [('f32[8]',)], got {signatures!r}")
 
 
 def _slow(program: Compiled) -> Iterator[str]:

@@ -12,11 +12,11 @@ from typing import Any
 import jax
 import numpy as np
 from jax import jit as jax_jit
-from jax.interpreters import mlir
+from jax.interpreters import ad, batching, mlir
 
 from xgpu import ir
 from xgpu.dialects.attributes import EXPECTED, FALLBACK, MEASURED
-from xgpu.errors import ToolError
+from xgpu.errors import InvalidInput, ToolError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.xla_form import xla_form
 from xgpu.jax_internals import Primitive
@@ -53,6 +53,20 @@ def _result_types(*arguments: Any, program: CompiledProgram) -> list[jax.core.Sh
 
 def _aval(spec: ArgumentSpec) -> jax.core.ShapedArray:
     return jax.core.ShapedArray(spec.shape, spec.dtype.numpy)
+
+
+def _refuse(transformation: str) -> Callable[..., Any]:
+    def refused(*arguments: Any, program: CompiledProgram) -> Any:
+        raise InvalidInput(
+            f"{transformation} cannot transform a compiled program, which is for arrays of its shapes:"
+            " use a function of xgpu.jit"
+        )
+
+    return refused
+
+
+ad.primitive_jvps[program_p] = _refuse("jax.grad")
+batching.primitive_batchers[program_p] = _refuse("jax.vmap")
 
 
 _NOTHING = jax.core.ShapedArray((0,), np.dtype(np.bool_))

@@ -180,6 +180,11 @@ def test_what_is_no_array_is_named_with_its_place(value):
             from_jax(lambda x, y=None: x, arguments, keywords)
 
 
+def test_a_number_that_no_type_holds():
+    with pytest.raises(InvalidInput, match=r"<lambda>, argument 0: .* too large to convert to int32"):
+        from_jax(lambda x: x, [2**40])
+
+
 @pytest.mark.parametrize("returned", ["s", object()])
 def test_what_is_refused_after_a_functions_last_line_is_at_its_first(returned):
     def program(x):

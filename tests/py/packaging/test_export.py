@@ -290,6 +290,9 @@ def test_targets(tmp_path: Path) -> None:
         ({"targets": [3]}, "unknown target 3; known targets are"),
         ({"to": None}, "to: expected the path of a folder, got None"),
         ({"name": 3}, "name: expected a word, got 3"),
+        ({"host": "no"}, "host: expected True or False, got 'no'"),
+        ({"signatures": 3}, "signatures: expected tuples of arguments, .* got 3"),
+        ({"signatures": ["f32[9]"]}, r"signatures: expected tuples .* got \['f32\[9\]'\]"),
     ],
 )
 def test_arguments_of_another_kind(given: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Compiled programs called from JAX: eagerly, in jit, scan and loops, and lowered for CUDA."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,6 +50,14 @@ def test_inside_scan() -> None:
         expected = expected * 2 + row
         np.testing.assert_array_equal(steps[index], expected)
     np.testing.assert_array_equal(final, expected)
+
+
+@pytest.mark.parametrize("transformation", [jax.grad, jax.vmap])
+def test_what_cannot_be_transformed_says_what_can(transformation: Any) -> None:
+    compiled = xgpu.compile(lambda x: x.sum(), "f32[8]")
+    message = f"jax.{transformation.__name__} cannot transform a compiled program, .*: use a function of xgpu.jit"
+    with pytest.raises(xgpu.InvalidInput, match=message):
+        transformation(compiled)(jnp.zeros((3, 8) if transformation is jax.vmap else 8))
 
 
 def test_python_scalars_and_keywords() -> None:
