@@ -139,7 +139,9 @@ class Compiled:
         """Run on arrays given as to the original function, on the device that JAX uses; returns what it returns."""
         leaves, tree = jax.tree.flatten((args, kwargs))
         if self.source.in_tree is not None and tree != self.source.in_tree:
-            raise InvalidInput(f"expected arguments of the structure {self.source.in_tree}, got {tree}")
+            expected, got = (str(each).removeprefix("PyTreeDef(")[:-1] for each in (self.source.in_tree, tree))
+            given = f"expected positional and keyword arguments of the structure {expected}, got {got}"
+            raise InvalidInput(f"{self.source.name}: {given}")
         self._check_is_for_one_device()
         check_arguments(self.source, [self._spec_of(*each) for each in enumerate(leaves)])
         return self._unflatten(call_program(self, leaves))

@@ -1,5 +1,6 @@
 """Arrays as NumPy has them: of any strides and byte order, and read-only."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -54,3 +55,10 @@ def test_arguments_that_are_none(doubled: xgpu.Compiled, value: Any, message: st
             run(value)
     with pytest.raises(xgpu.InvalidInput, match=r"Compiled\.run: unexpected keyword 'sanitise' \(did you mean"):
         doubled.run(_COUNTED, sanitise=True)  # type: ignore[call-arg]
+
+
+def test_arguments_of_another_structure(doubled: xgpu.Compiled) -> None:
+    for given, keywords, got in (((), {}, "((), {})"), ((), {"x": _COUNTED}, "((), {'x': *})")):
+        message = f"expected positional and keyword arguments of the structure ((*,), {{}}), got {got}"
+        with pytest.raises(xgpu.InvalidInput, match=re.escape(message)):
+            doubled(*given, **keywords)
