@@ -78,7 +78,7 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "windows-of-rows": (lambda x: (x[:, :-1], x[:, 2:], x[1:, 1:]), ("f32[333,64]",)),
     "padded-columns": (jax.grad(lambda x: jnp.sum(jnp.sin(x[:, 0]) * x[:, 2] + x[:, 5] * x[:, 0])), ("f32[333,6]",)),
     "padded-strides": (jax.grad(lambda x: jnp.sum(x[:, ::2] * jnp.cos(x[:, 1::2]))), ("f32[333,64]",)),
-    "nested": (
+    "stack-of-columns": (
         lambda x: jnp.stack([jnp.stack([x[:, i] - x[:, j] for j in range(3)], 1) for i in range(3)], 2),
         ("f32[333,3]",),
     ),
