@@ -43,10 +43,10 @@ declares it. A name that is not here, or that stands elsewhere, is refused.
 _SCHEDULES = """## Schedules
 
 Each function of level `fusions` has the numbers by which its kernel's threads share the work, as
-`xgpu.schedule = #xgpu.schedule<threads = 128, vector = 4, rows = 1>`. They change how fast a kernel is, and in which
-order it adds up, but nothing else of what it computes. Numbers that are left out are chosen, and so are all of them if
-the attribute is. What is written is kept, and refused with the reason where a kernel cannot have it. From Python,
-`Options(schedules={"relu_fusion_0": {"vector": 2}})` fixes the same numbers.
+`xgpu.schedule = #xgpu.schedule<threads = 128, vector = 4, rows = 1, row = 1024>`. They change how fast a kernel is, and
+in which order it adds up, but nothing else of what it computes. Numbers that are left out are chosen, and so are all of
+them if the attribute is. What is written is kept, and refused with the reason where a kernel cannot have it. From
+Python, `Options(schedules={"relu_fusion_0": {"vector": 2}})` fixes the same numbers.
 """
 
 _PRODUCT = "tests/lit/emit/products/product.mlir"

@@ -13,12 +13,13 @@ from xgpu.errors import InvalidInput, did_you_mean
 from xgpu.passes import blocks, legalize, lower, nests, normalize, prepare
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.manager import MlirPass, Step, is_mlir_pass
-from xgpu.passes.prepare import constants, control, layouts, library, products, reductions
+from xgpu.passes.prepare import concatenations, constants, control, layouts, library, products, reductions
 
 ROOMS: tuple[ModuleType, ...] = (
     legalize,
     normalize,
     prepare,
+    concatenations,
     constants,
     control,
     layouts,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -75,6 +76,12 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "gated": (lambda x: (x[:, :200] * lax.logistic(x[:, 200:400]), x[:, 400:]), ("bf16[77,500]",)),
     "windows": (lambda x: (x[:-1], x[2:], -x[1:3]), ("f32[100003]",)),
     "windows-of-rows": (lambda x: (x[:, :-1], x[:, 2:], x[1:, 1:]), ("f32[333,64]",)),
+    "padded-columns": (jax.grad(lambda x: jnp.sum(jnp.sin(x[:, 0]) * x[:, 2] + x[:, 5] * x[:, 0])), ("f32[333,6]",)),
+    "padded-strides": (jax.grad(lambda x: jnp.sum(x[:, ::2] * jnp.cos(x[:, 1::2]))), ("f32[333,64]",)),
+    "stack-of-columns": (
+        lambda x: jnp.stack([jnp.stack([x[:, i] - x[:, j] for j in range(3)], 1) for i in range(3)], 2),
+        ("f32[333,3]",),
+    ),
     "even-and-odd": (lambda x: (x[:, ::2], x[:, 1::2]), ("f32[333,65]",)),
 }
 

@@ -71,6 +71,9 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "concatenate-empty": (lambda x, y: jnp.concatenate([x, y], 0), ("f32[0,3]", "f32[4,3]")),
     "concatenate-many": (lambda x: jnp.concatenate([x[i : i + 2] for i in range(40)], 0), ("f32[41,3]",)),
     "stack-and-flip": (lambda x, y: jnp.flip(jnp.stack([x, y], -1), -1), ("f32[129]", "f32[129]")),
+    # Enough elements for every thread of the largest GPU to take three, which lie interleaved.
+    "interleaved-rows": (lambda x: x.T, ("f32[270340,3]",)),
+    "interleaved-channels": (lambda x: x.transpose(0, 3, 1, 2), ("u8[9,100,301,3]",)),
     "gather-rows-clip": (partial(_rows, mode="clip"), ("f32[17,9]", "s32[23]")),
     "gather-rows-fill": (partial(_rows, mode="fill"), ("f32[17,9]", "s32[23]")),
     "gather-rows-fill-s8": (partial(_rows, mode="fill"), ("bf16[100,3]", "s8[23]")),

@@ -29,16 +29,17 @@ class Touched:
     least: int
 
 
-def sectors(positions: IndexingMap, element_bits: int) -> Touched:
+def sectors(positions: IndexingMap, element_bits: int, together: int = 1) -> Touched:
     """Return what the warps of the first block touch in memory.
 
     ``positions`` maps (thread, ...)[steps..., element] to an element's position in an array that starts with a sector,
     all dimensions but the thread's at their lowest. What a warp reads or writes in a step, its threads' runs along the
-    last symbol together, is one access.
+    last symbol together, or along the last ``together``, is one access.
     """
     dims, points, inside = _of_first_block(positions)
     access = dims[0] // WARP_SIZE
-    for step, interval in zip(points[:-1], positions.symbols[:-1], strict=True):
+    steps = list(zip(points, positions.symbols, strict=True))[: len(points) - together]
+    for step, interval in steps:
         access = access * interval.size + step - interval.lower
     first = np.broadcast_to(positions.results[0].evaluate(dims, points), inside.size) * element_bits
     # The elements of each access, each once: its number and the first bit of the element.

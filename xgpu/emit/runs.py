@@ -15,7 +15,7 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.costs.occupancy import seconds_of_blocks
-from xgpu.costs.sectors import passes
+from xgpu.costs.sectors import SECTOR_BYTES, passes
 from xgpu.device import Device
 from xgpu.indexing.access import Shape, identity_map, shape_of
 from xgpu.indexing.affine import linearize
@@ -28,14 +28,15 @@ type Access = tuple[ir.Value, IndexingMap]
 """An array, and the map from an element that is computed to those of the array that it reads, or that it is."""
 type _Numbers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
+_SECTOR_BITS = 8 * SECTOR_BYTES
 _ACCESS_BITS = 128
 """Bits of the widest access."""
 _SAMPLE = (8, 4)
 """Elements that are looked at of those which an element is computed from: along the last dimension, and any other."""
 _MOST_POINTS = 1 << 20
 """Positions that are looked at, of all arrays together: with more, the longest run is kept."""
-_GAIN = 0.85
-"""Share of a longer run's time that a shorter one takes to be chosen, as what is left out favours longer runs."""
+GAIN = 0.85
+"""Share of the time of the usual division among threads that another takes to be chosen: something is left out."""
 _WAITS = 2
 """Times as long as a load from memory that a thread takes at least, which begins, loads and stores."""
 _INDEX_INSTRUCTIONS = 40
@@ -76,9 +77,9 @@ def run_by_loads(
 
     best, (least, others) = longest, seconds(longest)
     for run in (longest >> shift for shift in range(1, longest.bit_length())):
-        if others >= _GAIN * least:
+        if others >= GAIN * least:
             break
-        if (shorter := seconds(run)[0]) < _GAIN * least:
+        if (shorter := seconds(run)[0]) < GAIN * least:
             best, least = run, shorter
     return best
 
@@ -101,6 +102,33 @@ def run_by_branches(longest: int, element_bytes: float, code: int, target: Devic
 def _waiting(target: Device) -> float:
     """Return how long a thread takes at least, divided by how many run at a time."""
     return _WAITS * target.memory_latency / target.resident_threads
+
+
+def bytes_in_vain(accesses: Iterable[Access], shape: Shape, columns: int) -> tuple[float, float]:
+    """Return how many bytes of sectors a warp touches in vain for an element of rows of which it takes ``columns``.
+
+    The rows are along the last dimension of ``shape``; the first number is for warps that take one row each, the second
+    for warps that take the same columns of all. What is touched several times counts once. 0 where that is too much to
+    look at.
+    """
+    count, rows = columns * shape[-1], shape[-1]
+    read = [(value, map_) for value, map_ in dict.fromkeys(accesses) if all(each.size for each in map_.symbols)]
+    if count * sum(math.prod(_sampled_sizes(map_)) for _, map_ in read) > _MOST_POINTS:
+        return 0.0, 0.0
+    apart = together = 0.0
+    for times, loads in _by_array(read):
+        found = [_sample(map_, loads.shape, shape, count).reshape(columns, rows, -1) for map_ in loads.maps]
+        positions = np.concatenate(found, axis=2)
+        apart += times * sum(_in_vain(positions[:, row], loads.bits) for row in range(rows))
+        together += times * _in_vain(positions, loads.bits)
+    return apart / 8 / count, together / 8 / count
+
+
+def _in_vain(positions: _Numbers, bits: int) -> int:
+    """Return the bits of the sectors that hold any of these positions, less those of the elements there."""
+    found = np.unique(positions)
+    found = found[found >= 0]
+    return max(0, np.unique(found * bits // _SECTOR_BITS).size * _SECTOR_BITS - found.size * bits)
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,9 @@ def sectors_of_loop(fusion: ir.Operation, device: Device) -> Touched | None:
 def _touched(written: IndexingMap, value: ir.Value, read: IndexingMap) -> Touched:
     """Return what a block touches that reads ``value`` at ``read`` of the elements that it writes."""
     map_ = written.compose(read)
-    # A thread's run of elements is one access, whatever it combines for each of them.
+    # A thread's elements are one access, of rows that it takes together, too, whatever it combines for each of them.
     count, own = len(map_.symbols), len(written.symbols)
-    order = [*range(own - 1), *range(own, count), own - 1]
+    order = [*range(own, count), *range(own)]
     places = {old: symbol(order.index(old)) for old in range(count)}
     position = linearize([each.substitute(None, places) for each in map_.results], shape_of(value))
     constraints = tuple((each.substitute(None, places), interval) for each, interval in map_.constraints)
@@ -49,4 +49,4 @@ def _touched(written: IndexingMap, value: ir.Value, read: IndexingMap) -> Touche
     if map_.dims[0].size * math.prod(each.size for each in symbols) > _MOST_POINTS:
         return Touched(0, 0)
     bits = dtype_of(value).storage_bits
-    return sectors(IndexingMap(map_.dims, symbols, (position,), constraints), bits)
+    return sectors(IndexingMap(map_.dims, symbols, (position,), constraints), bits, together=own)

@@ -116,6 +116,10 @@ PREPARE: Pipeline = (
         "after marks, which say what XLA computes; after all that looks at what products share",
     ),
     ("merge-scatters", "before concatenations are flattened, some of which it makes of others"),
+    (
+        "concatenate-pads",
+        "after transposes are moved, and with them pads; before concatenations are flattened, some of which it makes",
+    ),
     ("flatten-concatenations", "before slices are taken of parts: there are fewer to look through"),
     ("slice-parts", "before scatters: the indices of one may be such slices of constants"),
     ("update-single-windows", "before other scatters: these are none any more"),
@@ -129,6 +133,10 @@ PREPARE: Pipeline = (
     ("split-wide-windows{{target={target}}}", "before the planner, which takes a window that is left for a hero"),
     ("turn-scans", "after concatenations are flattened; before the planner, which stores what is moved after a scan"),
     ("unstack-reductions", "after concatenations are flattened and sliced: it looks for single arrays"),
+    (
+        "unnest-concatenations",
+        "after all that looks for what is concatenated along a dimension: parts are then along several",
+    ),
     ("simplify-single-reductions", "before all that takes reductions to be heroes"),
     ("widen-packed", "before the planner, which has no kernel for scans whose elements share bytes"),
     ("start-from-identity", "before reductions are split: each part starts from the initial value"),

@@ -100,7 +100,7 @@ def test_numbers_of_parts_are_fixed_from_python() -> None:
     plan = plan_of("parts")
     (name,) = re.findall(rf"private @(\w*_part_{number_of(plan, 'loop')})\(", plan.text)
     program = xgpu.compile(function, *specs, options=xgpu.Options(schedules={name: {"vector": 2}}))
-    assert re.search(rf"@{name}\(.*schedule<threads = \d+, vector = 2, rows = 1>", program.ir("fusions"))
+    assert re.search(rf"@{name}\(.*schedule<threads = \d+, vector = 2, rows = 1, row = \d+>", program.ir("fusions"))
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,9 @@ def maps_are_exact(program: xgpu.Compiled) -> None:
         ("loop", "threads = 128, vector = 3, rows = 1", "vector = 3: expected a power of two up to 64"),
         ("loop", "threads = 0", "threads = 0: expected a number from 1 to 1024"),
         ("loop", "rows = 3", "rows = 3: expected 1, unless they divide 38 rows, and vector 64 columns"),
-        ("loop", "lanes = 4", "unknown number 'lanes' of its schedule; expected one of threads, vector, rows"),
+        ("loop", "row = 7", "row = 7: expected one of 2432, 64, 1"),
+        ("loop", "vector = 2, rows = 2, row = 1", "rows = 2: expected 1, unless they divide 2432 rows, and vector 1"),
+        ("loop", "lanes = 4", "unknown number 'lanes' of its schedule; expected one of threads, vector, rows, row"),
         ("loop", "thread = 4", "unknown number 'thread' of its schedule (did you mean 'threads'?); expected"),
         ("reduce_row", "aligned = 1", "aligned = 1: expected true or false"),
         (
@@ -158,7 +160,7 @@ def test_what_is_left_out_is_chosen() -> None:
     plan = plan_of("loop")
     assert xgpu.compile(plan.with_schedule("")).ir("fusions") == plan.text
     edited = xgpu.compile(plan.with_schedule("vector = 2"))
-    assert "#xgpu.schedule<threads = 128, vector = 2, rows = 1>" in edited.ir("fusions")
+    assert "#xgpu.schedule<threads = 128, vector = 2, rows = 1, row = 64>" in edited.ir("fusions")
     assert edited.kernels[-1].grid == (38 * 64 // 256 + 1, 1, 1)
 
 
@@ -166,7 +168,7 @@ def test_a_schedule_is_fixed_from_python() -> None:
     function, specs = PROGRAMS["loop"]
     name = xgpu.compile(function, *specs).kernels[0].name
     program = xgpu.compile(function, *specs, options=xgpu.Options(schedules={name: {"threads": 64, "vector": 4}}))
-    assert "#xgpu.schedule<threads = 64, vector = 4, rows = 1>" in program.ir("fusions")
+    assert "#xgpu.schedule<threads = 64, vector = 4, rows = 1, row = 64>" in program.ir("fusions")
     assert program.kernels[0].block == (64, 1, 1)
     with pytest.raises(
         xgpu.InvalidInput, match=f"option schedules: there is no fusion 'nothing'; the fusions are: {name}"

@@ -7,7 +7,7 @@ see ``elements_per_thread``.)
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -17,25 +17,29 @@ from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.analysis.subgraphs import partition
 from xgpu.costs.registers import registers_for
 from xgpu.costs.values import has_branches, instructions
+from xgpu.dtypes import MAX_ELEMENTS
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import Emits, KernelBuilder, KernelTile, emit_alone, loop, put
 from xgpu.emit.reduction_tiling import power_of_two_below
-from xgpu.emit.runs import run_by_branches, run_by_loads
+from xgpu.emit.runs import GAIN, Access, bytes_in_vain, run_by_branches, run_by_loads
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import BlockSchedule, Schedule, power_of_two, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.fusion.grouping.families import Candidate, Heroes, Match
-from xgpu.indexing.access import Shape, identity_map, shape_of
+from xgpu.indexing.access import Shape, dims, identity_map, ranges, shape_of
 from xgpu.indexing.affine import delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
+from xgpu.target_machine import WARP_SIZE
 
 ROWS = 2
-"""Rows of which a thread takes the same columns, where it takes more than one."""
+"""Rows of which a thread takes the same columns, where it reads arrays once for them that are the same in each."""
+MOST_ROWS = 16
+"""Rows of which a thread takes the same columns at most."""
 MOST_ELEMENTS = 64
 """Consecutive elements that a thread takes at most: a vector access of the narrowest."""
 
@@ -80,41 +84,55 @@ def runs_over(shape: Shape, launch: LaunchDimensions, run: int) -> IndexingMap:
     )
 
 
-def rows_per_thread(fusion: Fusion, shape: Shape, run: int) -> int:
-    """Return in how many rows, one below the other, a thread takes the same columns.
+@dataclass(frozen=True)
+class Rows:
+    """Rows, one below the other, of which a thread takes the same columns: how many, and of how many elements each."""
 
-    Two where it reads more of arrays that are the same in every row, such as scales, than of all others: it then reads
-    them once for both.
+    count: int
+    size: int
+
+
+def rows_with_columns(fusion: Fusion, shape: Shape, run: int) -> Rows:
+    """Return two rows where a thread reads more of arrays that are the same in every row than of others, else one.
+
+    It then reads such arrays, of scales for example, once for both rows.
     """
-    elements = math.prod(shape)
-    if run == 1 or len(shape) < 2 or shape[-1] % run or elements // shape[-1] % ROWS:
-        return 1
+    elements, size = math.prod(shape), _last_of(shape)
+    if run == 1 or len(shape) < 2 or size % run or elements // size % ROWS:
+        return Rows(1, size)
     sizes = [math.prod(ir.RankedTensorType(type_).shape) for type_ in fusion.parameter_types]
     pairs = list(zip(fusion.parameter_types, sizes, strict=True))
     whole = [type_ for type_, size in pairs if size >= elements]
-    columns = [t for t, size in pairs if size < elements and _columns_of(t) == shape[-1]]
+    columns = [t for t, each in pairs if each < elements and _last_of(ir.RankedTensorType(t).shape) == size]
     moved = sum(map(_bytes_per_element, (*whole, *fusion.result_types)))
-    return ROWS if sum(map(_bytes_per_element, columns)) > 2 * moved else 1
+    return Rows(ROWS if sum(map(_bytes_per_element, columns)) > 2 * moved else 1, size)
 
 
-def _columns_of(type_: ir.Type) -> int:
-    sizes = list(ir.RankedTensorType(type_).shape)
-    return sizes[-1] if sizes else 1
+def _last_of(shape: Sequence[int]) -> int:
+    """Return the elements along the last dimension."""
+    return shape[-1] if len(shape) else 1
 
 
-def rows_over(shape: Shape, launch: LaunchDimensions, run: int, rows: int) -> IndexingMap:
+def rows_over(shape: Shape, launch: LaunchDimensions, run: int, rows: Rows) -> IndexingMap:
     """Return (thread, block)[row, element of a run] -> indices: thread after thread takes ``run`` columns of ``rows``.
 
-    Rows are of ``shape[-1]`` elements, a multiple of ``run``, and a multiple of ``rows`` in number.
+    A row is all of the last dimensions, a multiple of ``run``, and there is a multiple of ``rows.count`` of them.
     """
-    runs, position = shape[-1] // run, launch.thread
-    row = position // runs * rows + symbol(0)
+    runs, position = rows.size // run, launch.thread
+    first = dimension_of_rows(shape, rows.size)
+    assert first is not None
+    row = position // runs * rows.count + symbol(0)
     return IndexingMap(
         launch.ranges,
-        (Interval(0, rows - 1), Interval(0, run - 1)),
-        (*delinearize(row, shape[:-1]), position % runs * run + symbol(1)),
-        ((position, Interval(0, math.prod(shape) // (rows * run) - 1)),),
+        (Interval(0, rows.count - 1), Interval(0, run - 1)),
+        (*delinearize(row, shape[:first]), *delinearize(position % runs * run + symbol(1), shape[first:])),
+        ((position, Interval(0, math.prod(shape) // (rows.count * run) - 1)),),
     )
+
+
+def dimension_of_rows(shape: Shape, size: int) -> int | None:
+    """Return the first dimension of rows of ``size`` elements; None if no last dimensions are so many together."""
+    return next((each for each in range(len(shape) + 1) if math.prod(shape[each:]) == size), None)
 
 
 def _bytes_per_element(type_: ir.Type) -> int:
@@ -152,16 +170,73 @@ class ElementwiseFusion:
         """About how many instructions compute an element of each result."""
         return sum(instructions(view.operation) for view in self.fusion.body.operations)
 
+    @property
+    def moved_bytes(self) -> float:
+        """Bytes that memory moves for an element of each result."""
+        return self.fusion.facts.moved_bytes / max(1, self.elements)
+
+    @cached_property
+    def accesses(self) -> list[Access]:
+        """What an element of each result writes and reads."""
+        facts, results = self.fusion.facts, self.fusion.results
+        accesses: list[Access] = [(root, identity_map(self.shape)) for root in results]
+        return accesses + [access for root in results for access in facts.arrays_read(root, with_heroes=True)]
+
     def run(self, longest: int) -> int:
         """Return how many consecutive elements a thread takes by what it loads and computes, ``longest`` or fewer."""
         device = self.fusion.device
-        bytes_ = self.fusion.facts.moved_bytes / max(1, self.elements)
         if any(has_branches(view.operation) for view in self.fusion.body.operations):
-            longest = run_by_branches(longest, bytes_, self.code, device)
-        facts, results = self.fusion.facts, self.fusion.results
-        accesses = [(root, identity_map(self.shape)) for root in results]
-        accesses += [access for root in results for access in facts.arrays_read(root, with_heroes=True)]
-        return run_by_loads(accesses, self.shape, longest, bytes_, self.code, device, True)
+            longest = run_by_branches(longest, self.moved_bytes, self.code, device)
+        return run_by_loads(self.accesses, self.shape, longest, self.moved_bytes, self.code, device, True)
+
+    def interleaved_rows(self) -> tuple[int, Rows] | None:
+        """Return the rows that a thread takes together because it reads them interleaved, and its run in each.
+
+        Where the numbers of a point lie together and each becomes a row, a warp that takes elements of one row reads
+        sectors of which the others are for other rows. None if that saves less than a seventh of what memory moves.
+        """
+        own = identity_map(self.shape)
+        if all(map_ == own for _, map_ in self.accesses):
+            return None
+        best, least = None, GAIN
+        for dimension, count in enumerate(self.shape[:-1]):
+            rows = Rows(count, math.prod(self.shape[dimension + 1 :]))
+            each = self._run_of_rows(rows, elements_per_thread(self.fusion, self.elements)) if count > 1 else None
+            if each is None:
+                continue
+            moved = [(value, _rows_last(self.shape, dimension).compose(map_)) for value, map_ in self.accesses]
+            shape = (*(size for axis, size in enumerate(self.shape) if axis != dimension), count)
+            apart, together = bytes_in_vain(moved, shape, WARP_SIZE * each)
+            share = (self.moved_bytes + together) / (self.moved_bytes + apart)
+            if share < least:
+                best, least = (each, rows), share
+        return best
+
+    def _run_of_rows(self, rows: Rows, longest: int) -> int | None:
+        """Return the longest run in each of ``rows`` for which a thread has registers; None if they are too many.
+
+        Half of the device's threads hide the latency of memory, if each has several loads; all have work in any case.
+        """
+        device = self.fusion.device
+        if rows.count > MOST_ROWS or self.elements // rows.count < device.resident_threads:
+            return None
+        most = 2 * device.registers_per_sm // device.max_threads_per_sm
+        types = (*self.fusion.parameter_types, *self.fusion.result_types)
+        widths = [element_dtype(type_).storage_bits for type_ in types]
+        run = longest
+        while rows.size % run or registers_for(run * rows.count, widths, self.code) > most:
+            if run == elements_per_byte(self.fusion):
+                return None
+            run //= 2
+        return run
+
+
+def _rows_last(shape: Shape, dimension: int) -> IndexingMap:
+    """Return the map from the indices of an array of which a dimension is moved to the end to those of ``shape``."""
+    moved = [*shape[:dimension], *shape[dimension + 1 :], shape[dimension]]
+    indices = dims(len(shape))
+    places = (*indices[:dimension], indices[-1], *indices[dimension:-1])
+    return IndexingMap(ranges(tuple(moved)), (), places)
 
 
 @dataclass(frozen=True)
@@ -170,13 +245,23 @@ class LoopSchedule(BlockSchedule):
 
     threads: int = block_field()
     vector: int = run_field("Consecutive elements of a thread, which are one access where they are aligned.")
-    rows: int = whole_number("Rows, one below the other, of which a thread takes the same columns.", most=16)
+    rows: int = whole_number("Rows, one below the other, of which a thread takes the same columns.", most=MOST_ROWS)
+    row: int = whole_number("Elements of a row: those of the last dimensions.", most=MAX_ELEMENTS)
 
     @classmethod
     def of(cls, facts: ElementwiseFusion) -> Self:
-        """The elements of an access, or as many as loads take least for; two rows if columns are read for each."""
+        """The elements of an access, or as many as loads take least for; rows that share columns, or sectors."""
         vector = max(elements_per_byte(facts.fusion), facts.run(elements_per_thread(facts.fusion, facts.elements)))
-        return cls(facts.fusion.options.threads_per_block, vector, rows_per_thread(facts.fusion, facts.shape, vector))
+        rows = rows_with_columns(facts.fusion, facts.shape, vector)
+        if rows.count == 1:
+            vector, rows = facts.interleaved_rows() or (vector, rows)
+        return cls(facts.fusion.options.threads_per_block, vector, rows.count, rows.size)
+
+    @classmethod
+    def beside(cls, given: Mapping[str, int], facts: ElementwiseFusion) -> Self:
+        """Rows are taken one by one if the given runs do not divide them."""
+        chosen = cls.of(facts)
+        return replace(chosen, rows=1) if chosen.row % given.get("vector", 1) else chosen
 
     @property
     def block_threads(self) -> int:
@@ -196,11 +281,12 @@ class LoopSchedule(BlockSchedule):
     def problems(self, facts: ElementwiseFusion) -> Iterator[str]:
         """A thread writes whole bytes, and rows and columns that it takes together are there."""
         yield from whole_bytes(self, facts.fusion)
-        if self.rows > 1:
-            columns = facts.shape[-1] if facts.shape else 1
-            if columns % self.vector or facts.elements // columns % self.rows:
-                each = f"1, unless they divide {facts.elements // columns} rows, and vector {columns} columns"
-                yield self.wrong("rows", each)
+        if dimension_of_rows(facts.shape, self.row) is None:
+            sizes = [math.prod(facts.shape[each:]) for each in range(len(facts.shape) + 1)]
+            yield self.wrong("row", "one of " + ", ".join(map(str, dict.fromkeys(sizes))))
+        elif self.rows > 1 and (self.row % self.vector or facts.elements // self.row % self.rows):
+            each = f"1, unless they divide {facts.elements // self.row} rows, and vector {self.row} columns"
+            yield self.wrong("rows", each)
 
 
 def whole_bytes(schedule: Schedule, fusion: Fusion) -> Iterator[str]:
@@ -229,8 +315,8 @@ class LoopEmitter:
 
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[element of the run] -> indices, or [row, element of the run]."""
-        launch, run, rows = self.launch_dimensions(), self.schedule.vector, self.schedule.rows
-        map_ = rows_over(self.shape, launch, run, rows) if rows > 1 else runs_over(self.shape, launch, run)
+        launch, run, rows = self.launch_dimensions(), self.schedule.vector, Rows(self.schedule.rows, self.schedule.row)
+        map_ = rows_over(self.shape, launch, run, rows) if rows.count > 1 else runs_over(self.shape, launch, run)
         return map_.simplify()
 
     def emit(self) -> None:

@@ -10,7 +10,7 @@
 // FUSIONS: func.func private @fusion_0_part_1(%{{.*}}: tensor<7x40xf32>) -> tensor<7xf32>
 // FUSIONS-SAME: xgpu.emitter = "reduce_row", xgpu.schedule = #xgpu.schedule<vector = 4, lanes = {{[0-9]+}}, outer_lanes = 1, groups = {{[0-9]+}},
 // FUSIONS: func.func private @fusion_0_part_2(%{{.*}}: tensor<129x3xf32>) -> tensor<129x3xf32>
-// FUSIONS-SAME: xgpu.emitter = "loop", xgpu.schedule = #xgpu.schedule<threads = 1024, vector = 1, rows = 1>
+// FUSIONS-SAME: xgpu.emitter = "loop", xgpu.schedule = #xgpu.schedule<threads = 1024, vector = 1, rows = 1, row = {{[0-9]+}}>
 // FUSIONS: func.func private @fusion_0(
 // FUSIONS-SAME: -> (tensor<3xf32>, tensor<7xf32>, tensor<129x3xf32>)
 // FUSIONS-SAME: xgpu.emitter = "parts", xgpu.schedule = #xgpu.schedule<threads = 1024>

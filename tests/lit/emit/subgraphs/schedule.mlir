@@ -3,7 +3,7 @@
 
 // The numbers of a schedule that are written are kept, and those that are left out are chosen. The kernel is launched
 // and its threads take what the numbers say.
-// PLAN: xgpu.schedule = #xgpu.schedule<threads = 64, vector = 2, rows = 3>
+// PLAN: xgpu.schedule = #xgpu.schedule<threads = 64, vector = 2, rows = 3, row = 100>
 // PLAN: xgpu.schedule = #xgpu.schedule<vector = 2, lanes = 8, outer_lanes = 1, groups = 4, unroll = 5, outer_unroll = 1, aligned = false>
 module attributes {xgpu.level = "fusions"} {
   // CHECK-LABEL: func.func @double(

@@ -122,6 +122,50 @@ def test_one_row_a_thread(shape: tuple[int, ...], element: str, vectors: int) ->
         assert loop.thread_to_output(0).is_bijection(shape) is True
 
 
+def moved(shape: tuple[int, ...], order: tuple[int, ...], element: str) -> LoopEmitter:
+    """Return the emitter of a fusion that moves the dimensions of an array."""
+    given = "x".join([*map(str, shape), element])
+    result = "x".join([*(str(shape[each]) for each in order), element])
+    text = f"""func.func @main(%x: tensor<{given}>) -> tensor<{result}> {{
+      %0 = stablehlo.transpose %x, dims = {list(order)} : (tensor<{given}>) -> tensor<{result}>
+      return %0 : tensor<{result}> }}"""
+    module = ir.Module.parse(text)
+    block = module.body.operations[0].operation.regions[0].blocks[0]
+    facts = ElementwiseFusion(Fusion("fusion_0", block, device("sm_90a"), Options()))
+    return LoopEmitter(facts, LoopSchedule.of(facts))
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "element", "vector", "rows", "row"),
+    [
+        ((1 << 20, 3), (1, 0), "f32", 4, 3, 1 << 20),
+        ((1000003, 5), (1, 0), "bf16", 1, 5, 1000003),
+        ((16, 224, 224, 3), (0, 3, 1, 2), "i8", 16, 3, 224 * 224),
+        ((64, 100, 7, 50, 2), (0, 4, 1, 2, 3), "f32", 4, 2, 100 * 7 * 50),
+        ((1 << 19, 6), (1, 0), "f64", 1, 6, 1 << 19),
+    ],
+    ids=str,
+)
+def test_interleaved_rows_are_taken_together(
+    shape: tuple[int, ...], order: tuple[int, ...], element: str, vector: int, rows: int, row: int
+) -> None:
+    with ir.make_context():
+        loop = moved(shape, order, element)
+        assert (loop.schedule.vector, loop.schedule.rows, loop.schedule.row) == (vector, rows, row)
+        assert loop.thread_to_output(0).is_bijection(loop.shape) is True
+
+
+@pytest.mark.parametrize(
+    ("shape", "order"),
+    [((3, 1 << 20), (1, 0)), ((1000, 3), (1, 0)), ((1 << 18, 17), (1, 0)), ((100, 1 << 14, 4), (1, 0, 2))],
+    ids=str,
+)
+def test_rows_are_taken_one_by_one(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
+    """Columns become interleaved, few elements, more rows than a thread takes, and rows that stay whole."""
+    with ir.make_context():
+        assert moved(shape, order, "f32").schedule.rows == 1
+
+
 def test_small_results_use_all_threads() -> None:
     with ir.make_context():
         assert emitter((1000,), "f32", Options()).schedule.vector == 1

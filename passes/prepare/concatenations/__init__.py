@@ -1,0 +1,1 @@
+"""Passes that make concatenations, and change which there are."""
