@@ -75,7 +75,8 @@ def test_files_that_cannot_be_written(opt: Callable[..., Any], tmp_path: Path) -
         ("module {\n\tnonsense }", "<stdin>:2:2: error: custom op 'nonsense' is unknown"),
         ("module{" * 257, f"<stdin>:1:{7 * 257}: error: brackets nest deeper than 256\n"),
         ('"x"() : () -> ()', "<stdin>:1:1: error: unknown operation 'x'"),
-        ('"xgpu.no"() : () -> ()', "<stdin>:1:1: error: 'xgpu.no' is not an operation of the xgpu dialect; it has"),
+        ('"xgpu.qq"() : () -> ()', "<stdin>:1:1: error: 'xgpu.qq' is not an operation of the xgpu dialect; it has"),
+        ('"xgpu.lop"() : () -> ()', "<stdin>:1:1: error: 'xgpu.lop' is not an operation of the xgpu dialect (did you"),
     ],
 )
 def test_input_that_is_no_program(opt: Callable[..., Any], text: str | bytes, message: str) -> None:
