@@ -32,7 +32,8 @@ def problems(module: ir.Module) -> list[Problem]:
         name = op.name
         dialect = name.partition(".")[0]
         if dialect == "xgpu" and name not in OPS:
-            known = did_you_mean(name, OPS) or f"; it has {', '.join(sorted(OPS))}"
+            # Names have the dialect's in common, so that all are near by half.
+            known = did_you_mean(name, OPS, similarity=0.85) or f"; it has {', '.join(sorted(OPS))}"
             unknown.append(Problem(op, f"'{name}' is not an operation of the xgpu dialect{known}"))
         elif dialect == "xgpu":
             found.extend(Problem(op, f"'{name}' {message}") for message in _problems_of(op, name, symbols))
