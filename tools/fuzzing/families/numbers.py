@@ -107,6 +107,10 @@ def complex_parts(builder: Builder, value: int) -> int | None:
     """A complex number made of floats; or the parts, the size or the square of one."""
     random = builder.random
     dtype, facts = builder.type_of(value).dtype, builder.facts_of(value)
+    if dtype.is_integer:
+        dtype = random.choice(COMPLEX)
+        value = builder.argument(dtype, builder.type_of(value).shape)
+        facts = builder.facts_of(value)
     if dtype in COMPLEX:
         real = _part_of(dtype)
         if random.random() < 0.3:
