@@ -52,8 +52,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=100, metavar="N", help="how many graphs to try; 100 if left out")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the first graph; the next has S + 1")
-    where = "where the graphs run; host if left out; ptx compiles to PTX and runs nothing"
-    parser.add_argument("--on", choices=("host", "gpu", "ptx"), default="host", help=where)
+    where = (
+        "where the graphs run; host if left out; ptx compiles to PTX and runs nothing; sanitized is the host, where "
+    )
+    where += "each access of programs that are all kernels is checked"
+    parser.add_argument("--on", choices=("host", "gpu", "ptx", "sanitized"), default="host", help=where)
     parser.add_argument("--minimize", action="store_true", help="print a minimal graph for each failure")
     return parser
 

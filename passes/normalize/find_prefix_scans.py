@@ -87,15 +87,22 @@ def _has_own_types(op: ir.Operation) -> bool:
 def _scan_of_window(op: ir.Operation, window: _Prefix) -> list[Value]:
     count, block = len(op.results), op.regions[0].blocks[0]
     inputs, starts = list(op.operands)[:count], list(op.operands)[count:]
-    scanned = build_scan(inputs, window.dimension, window.reverse, _region(block))
+    scanned = build_scan(inputs, window.dimension, window.reverse, _region(block, window.reverse))
     if not is_identity(binary_function(block), starts[0]):
         shape = shape_of(inputs[0])
         scanned = combine_elements(block, [*(broadcast(start, shape) for start in starts), *scanned])
     return [_shifted(value, start, window) for value, start in zip(scanned, starts, strict=True)]
 
 
-def _region(block: ir.Block) -> Callable[[list[Value]], Sequence[Value]]:
-    return lambda values: inline_block(block, values)
+def _region(block: ir.Block, is_reverse: bool) -> Callable[[list[Value]], Sequence[Value]]:
+    """Return what emits the region of a scan, whose first scalars are of what the scan has taken in already.
+
+    From the last element on, these are the later ones in a window: only one commutative operation may take them first.
+    """
+    if not is_reverse or binary_function(block) is not None:
+        return lambda values: inline_block(block, values)
+    count = len(block.arguments) // 2
+    return lambda values: inline_block(block, [*values[count:], *values[:count]])
 
 
 def _shifted(value: Value, start: Value, window: _Prefix) -> Value:

@@ -11,6 +11,7 @@ from xgpu.passes.framework.base import Pass
 from xgpu.passes.normalize.scans.broadcasts import Broadcasts
 from xgpu.passes.normalize.scans.parts import Pad, Slice, spread_dimension, unreversed
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
+from xgpu.passes.normalize.scans.ties import is_broken_by_ties
 from xgpu.records import dataclass
 from xgpu.structure import attributes_of, defining_op, element_of, is_used, producer, users_of
 
@@ -33,7 +34,8 @@ class FindRecursiveScans(Pass):
     apart level by level; the region is what the first combination does, and every other is compared with it. The arrays
     that a scan has are those that its combinations read, whether the program uses their scans or not. (A function in
     place of JAX's would not be met by a module that has imported it before, nor in text.) A combination that is not
-    elementwise, such as a product of matrices, is left. Arrays that a combination broadcasts are broadcast before. What
+    elementwise, such as a product of matrices, is left, and so is one that is not associative where elements are equal,
+    such as the derivative of a maximum. Arrays that a combination broadcasts are broadcast before. What
     only the scan's results needed is erased.
 
     Needs: calls inlined.
@@ -310,7 +312,7 @@ class _Written:
             raise _NoScanError
         inner = frozenset(scan for level in levels.levels[1:] for scan in level.scans.values())
         numbers = range(len(arrays))
-        return cls(
+        written = cls(
             value,
             outermost.dimension,
             tuple(arrays[i] for i in numbers),
@@ -319,6 +321,10 @@ class _Written:
             outermost.zero,
             inner,
         )
+        with value.location:
+            if is_broken_by_ties([element_of(array) for array in written.arrays], written._emit_region):
+                raise _NoScanError
+        return written
 
     def has(self, other: "_Written") -> bool:
         """Whether the other scan is one of those of these arrays, which the same region makes in the same block."""

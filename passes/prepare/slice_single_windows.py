@@ -1,6 +1,7 @@
 """The pass `slice-single-windows`."""
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 from xgpu import ir
@@ -21,7 +22,8 @@ class SliceSingleWindows(OperationRewrite):
     """Rewrites gathers of a single window at a known place, and dynamic slices at one, as slices.
 
     The gradient of ``x.at[:, 2].set(y)`` is such a gather. What looks for the origin of a slice sees where it lies, and
-    no kernel reads where it begins. Needs: nothing.
+    no kernel reads where it begins. One whose elements lie in
+    another order stays. Needs: nothing.
 
     ```mlir
     %i = stablehlo.constant dense<2> : tensor<1xi32>
@@ -46,11 +48,33 @@ class SliceSingleWindows(OperationRewrite):
         read = accesses(op)[-1]
         if (starts := _starts(op, read)) is None:
             return
-        first, last = ([*ends, *starts] for ends in ([0] * len(shape), [size - 1 for size in shape]))
-        places = [result.evaluate(first, []) for result in read.map.results]
-        limits = [result.evaluate(last, []) + 1 for result in read.map.results]
-        if math.prod(limit - place for place, limit in zip(places, limits, strict=True)) == math.prod(shape):
+        places = _place(read, [0] * len(shape), starts)
+        limits = [last + 1 for last in _place(read, [size - 1 for size in shape], starts)]
+        extents = [limit - place for place, limit in zip(places, limits, strict=True)]
+        if math.prod(extents) == math.prod(shape) and _is_in_order(read, shape, starts, extents):
             replace_op(op, [reshape(hlo.slice(op.operands[0], places, limits, [1] * len(places)), shape)])
+
+
+def _place(read: Access, index: Sequence[int], starts: Sequence[int]) -> list[int]:
+    """Return the operand's index that is read for an index of the result."""
+    return [result.evaluate([*index, *starts], []) for result in read.map.results]
+
+
+def _is_in_order(read: Access, shape: Sequence[int], starts: Sequence[int], extents: Sequence[int]) -> bool:
+    """Whether the elements of a slice of these extents are those of the result one after the other.
+
+    They are not where a batch is a dimension of the operand that follows one of the window: a step along a dimension of
+    the result is then one over other elements of the slice than there are in the result's later dimensions.
+    """
+    origin = _place(read, [0] * len(shape), starts)
+    for i, size in enumerate(shape):
+        if size > 1:
+            index = _place(read, [int(i == each) for each in range(len(shape))], starts)
+            offsets = [there - here for there, here in zip(index, origin, strict=True)]
+            step = sum(offset * math.prod(extents[axis + 1 :]) for axis, offset in enumerate(offsets))
+            if step != math.prod(shape[i + 1 :]):
+                return False
+    return True
 
 
 def _starts(op: ir.Operation, read: Access) -> list[int] | None:

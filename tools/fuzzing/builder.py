@@ -9,6 +9,7 @@ from typing import Any
 from xgpu.dtypes import DType
 from xgpu.tools.fuzzing.facts import (
     ALL,
+    COMPLEX,
     FLOATS,
     INTEGERS,
     PACKED,
@@ -16,6 +17,7 @@ from xgpu.tools.fuzzing.facts import (
     SIGNED,
     SMALL_FLOATS,
     Facts,
+    has_floats,
     integer_range,
     on_grid,
     whole_range,
@@ -27,8 +29,8 @@ _SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 64, 100, 127, 128, 129
 _WEIGHTS = (0.3, 6, 8, 8, 6, 6, 6, 6, 4, 4, 3, 3, 4, 3, 2, 1, 2, 3, 2, 1)
 
 _MOVES = frozenset(
-    """broadcast_in_dim concatenate dot_general dynamic_slice dynamic_update_slice gather pad reduce reduce_window
-    reshape reverse scan scatter slice sort transpose""".split()
+    """branches broadcast_in_dim concatenate dot_general dynamic_slice dynamic_update_slice gather pad reduce
+    reduce_window reshape reverse rng_bit_generator scan scatter select_and_scatter slice sort transpose""".split()
 )
 """Operations that read elements at other indices than their results'."""
 
@@ -111,8 +113,9 @@ class Builder:
 
     def shape(self) -> Shape:
         """Return a random shape within the limit."""
-        rank = self.random.choices(range(6), (1, 6, 10, 6, 2, 1))[0]
-        shape = tuple(self.size() for _ in range(rank))
+        rank = self.random.choices(range(8), (2, 6, 10, 6, 2, 1, 0.8, 0.6))[0]
+        # Of many dimensions, most are small: others would be cut off.
+        shape = tuple(self.size() if rank < 6 else self.random.choice((1, 2, 2, 3)) for _ in range(rank))
         while TensorType(PRED, shape).size > self.limit // 4:
             shape = shape[1:]
         return shape
@@ -120,7 +123,9 @@ class Builder:
     def dtype(self) -> DType:
         """Return a random element type."""
         chance = self.random.random()
-        return self.random.choice(FLOATS if chance < 0.45 else PACKED if chance < 0.5 else ALL)
+        return self.random.choice(
+            FLOATS if chance < 0.45 else PACKED if chance < 0.5 else COMPLEX if chance < 0.55 else ALL
+        )
 
     def index_dtype(self) -> DType:
         """Return a random type of indices."""
@@ -129,13 +134,13 @@ class Builder:
     def fresh_facts(self, dtype: DType) -> Facts:
         """Return facts for a new argument or constant."""
         chance = self.random.random()
-        if not dtype.is_float:
+        if not has_floats(dtype):
             whole = whole_range(dtype)
             if dtype.kind == "bool" or chance < 0.4:
                 return whole
             lo = max(whole.lo, self.random.choice((-9, -1, 0, 0, 1)))
             return Facts(lo, min(whole.hi, self.random.choice((1, 3, 9, 140))), pristine=True)
-        special = chance > 0.85
+        special = chance > 0.85 and dtype.is_float
         if chance < 0.3:
             lo = self.random.choice((-64.0, 2.0**-6))
             return Facts(lo, 64.0, 2.0**-6, special=special, nonzero=lo > 0, pristine=True)
@@ -159,7 +164,7 @@ class Builder:
         """Add an iota and return it, or a constant where an iota cannot be."""
         dimension = self.random.randrange(len(shape)) if shape else 0
         last = max(0, shape[dimension] - 1) if shape else 0
-        facts = on_grid(dtype, 0, last, 0) if dtype.is_float else Facts(0, min(last, integer_range(dtype)[1]))
+        facts = on_grid(dtype, 0, last, 0) if has_floats(dtype) else Facts(0, min(last, integer_range(dtype)[1]))
         if not shape or facts is None or dtype.kind == "bool":
             return self.constant(dtype, shape)
         return self._leaf("iota", facts, shape, dtype=dtype, iota_dimension=dimension)

@@ -20,6 +20,7 @@ from xgpu.tools.fuzzing.loops import as_step, last_argument, looped_text
 from xgpu.tools.fuzzing.oracle import expected
 
 _LOOPED = 0.3
+_IDLE = 0.1
 _TARGETS = ("sm_80", "sm_90a", "sm_90a", "sm_100a", "sm_120")
 """What graphs are compiled for, where they are not run on a GPU."""
 
@@ -28,7 +29,8 @@ _TARGETS = ("sm_80", "sm_90a", "sm_90a", "sm_100a", "sm_120")
 class Variant:
     """A way to compile a graph. On a device of few threads, small programs are compiled as if they were large.
 
-    ``looped`` makes the graph, if it has a value of an argument's type, a step of a loop that is taken once.
+    ``looped`` makes the graph, if it has a value of an argument's type, a step of a loop that is taken once, or not at
+    all if it is ``idle``.
     """
 
     target: str = "sm_90a"
@@ -36,6 +38,7 @@ class Variant:
     threads_per_block: int = 128
     max_elements_per_thread: int | None = None
     looped: bool = False
+    idle: bool = False
 
     @staticmethod
     def of_seed(seed: int) -> "Variant":
@@ -43,12 +46,14 @@ class Variant:
         generator = random.Random(f"variant {seed}")
         looped = generator.random() < _LOOPED
         is_usual = generator.random() < 0.4
+        idle = random.Random(f"idle {seed}").random() < _IDLE
         target = random.Random(f"target {seed}").choice(_TARGETS)
         if is_usual:
-            return Variant(target, looped=looped)
+            return Variant(target, looped=looped, idle=idle)
         return Variant(
             target,
             looped=looped,
+            idle=idle,
             device_threads=generator.choice((64, 64, 2048)),
             threads_per_block=generator.choice((32, 128, 128, 256)),
             max_elements_per_thread=generator.choice((None, None, 2, 4, 8)),
@@ -100,14 +105,18 @@ def _check(graph: Graph, variant: Variant, on: str) -> Failure | None:
     inputs = [graph.elements(value) for value in graph.arguments]
     text = looped_text(step) if step else graph.text()
     if step:
-        inputs.append(last_argument())
+        inputs.append(last_argument(0 if variant.idle else 1))
     compiled = Compiled.from_source(load_source(text), chosen, options, [])
     if on == "ptx":
         if compiled.kernels:
             compiled.ir("ptx")
         return None
-    actual = compiled.run(*inputs, on=on)
-    for number, (value, result, reference) in enumerate(zip(graph.outputs, actual, expected(graph), strict=True)):
+    sanitize = on == "sanitized"
+    if sanitize and compiled.main is not None and compiled.constants is None:
+        return None  # Parts of it are left to XLA.
+    actual = compiled.run(*inputs, on="host" if sanitize else on, sanitize=sanitize)
+    references = inputs[: len(graph.outputs)] if step and variant.idle else expected(graph)
+    for number, (value, result, reference) in enumerate(zip(graph.outputs, actual, references, strict=True)):
         comparison = compare(np.asarray(result), np.asarray(reference))
         exact = graph.values[value].facts.exact
         if not comparison.agrees or (exact and comparison.absolute_error):

@@ -8,6 +8,7 @@ representable.
 """
 
 import math
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,10 +16,18 @@ import numpy as np
 
 from xgpu.dtypes import DType, dtype_named
 
-PRECISION = {"f8e4m3fn": 4, "f8e5m2": 3, "f16": 11, "bf16": 8, "f32": 24, "f64": 53}
+PRECISION = {"f8e4m3fn": 4, "f8e5m2": 3, "f16": 11, "bf16": 8, "f32": 24, "f64": 53, "c64": 24, "c128": 53}
 """Bits of a significand, with the implicit one."""
 
-_LARGEST = {"f8e4m3fn": 448.0, "f8e5m2": 57344.0, "f16": 65504.0, "bf16": 3.38e38, "f32": 3.40e38, "f64": 1.79e308}
+_LARGEST = {
+    "f8e4m3fn": 448.0,
+    "f8e5m2": 57344.0,
+    "f16": 65504.0,
+    "bf16": 255 * 2.0**120,
+    "f32": 16777215 * 2.0**104,
+    "f64": sys.float_info.max,
+}
+_LARGEST |= {"c64": _LARGEST["f32"], "c128": _LARGEST["f64"]}
 _SMALLEST = {
     "f8e4m3fn": 2.0**-6,
     "f8e5m2": 2.0**-14,
@@ -26,6 +35,8 @@ _SMALLEST = {
     "bf16": 2.0**-126,
     "f32": 2.0**-126,
     "f64": 2.0**-1022,
+    "c64": 2.0**-126,
+    "c128": 2.0**-1022,
 }
 
 MAX_ULPS = {"f8e4m3fn": 0.0, "f8e5m2": 0.0, "f16": 3.0, "bf16": 3.0, "f32": 16.0, "f64": 16.0}
@@ -43,6 +54,8 @@ SMALL_FLOATS = tuple(map(dtype_named, ("f8e4m3fn", "f8e5m2")))
 PACKED = tuple(map(dtype_named, ("s4", "u4")))
 """Integers of which several share a byte."""
 PRED = dtype_named("pred")
+COMPLEX = tuple(map(dtype_named, ("c64", "c128")))
+"""Numbers of two floats: what is known of them holds for each part. They are used only where they are exact."""
 ALL = (*FLOATS, *INTEGERS, PRED)
 
 
@@ -76,6 +89,11 @@ class Facts:
         return max(abs(self.lo), abs(self.hi))
 
 
+def has_floats(dtype: DType) -> bool:
+    """Whether elements are floating-point numbers, or consist of them."""
+    return dtype.is_float or dtype in COMPLEX
+
+
 def integer_range(dtype: DType) -> tuple[int, int]:
     """Return the lowest and highest value of an integer type or of pred."""
     bits = dtype.bits - dtype.is_signed
@@ -85,6 +103,12 @@ def integer_range(dtype: DType) -> tuple[int, int]:
 def whole_range(dtype: DType) -> Facts:
     """Return facts that allow every value of an integer type or of pred."""
     return Facts(*integer_range(dtype), pristine=True)
+
+
+def whole_floats(dtype: DType) -> Facts:
+    """Return facts that allow every normal number of a floating-point type, zeros of both signs, infinities and NaN."""
+    largest = _LARGEST[dtype.hlo]
+    return Facts(-largest, largest, _SMALLEST[dtype.hlo], special=True, pristine=True)
 
 
 def integers(dtype: DType, lo: float, hi: float) -> Facts:
@@ -112,7 +136,7 @@ def join(dtype: DType, *parts: Facts) -> Facts:
     lo, hi = min(p.lo for p in parts), max(p.hi for p in parts)
     grids = [p.grid for p in parts]
     grid = None if None in grids else max(g for g in grids if g is not None)
-    if grid is not None and dtype.is_float and on_grid(dtype, lo, hi, grid) is None:
+    if grid is not None and has_floats(dtype) and on_grid(dtype, lo, hi, grid) is None:
         grid = None
     return Facts(
         lo,
@@ -133,8 +157,14 @@ def computed(facts: Facts, **changes: Any) -> Facts:
 
 def draw(dtype: DType, shape: tuple[int, ...], facts: Facts, generator: np.random.Generator) -> np.ndarray[Any, Any]:
     """Return a random array whose elements obey the facts, extreme values among them."""
+    if dtype in COMPLEX:
+        real = dtype_named("f32" if dtype.bits == 64 else "f64")
+        parts = draw(real, (*shape, 2), facts, generator)
+        return parts.view(dtype.numpy).reshape(shape)
     if not dtype.is_float:
         return _draw_integers(dtype, shape, facts, generator)
+    if facts == whole_floats(dtype):
+        return _draw_extremes(dtype, shape, generator)
     if facts.grid is not None:
         scale = 2.0**facts.grid
         lo, hi = int(facts.lo * scale), int(facts.hi * scale)
@@ -148,6 +178,16 @@ def draw(dtype: DType, shape: tuple[int, ...], facts: Facts, generator: np.rando
         specials = np.array([np.nan, np.inf, -np.inf] if facts.lo < 0 else [np.nan, np.inf])
         values = np.where(generator.random(shape) < 0.1, generator.choice(specials, shape), values)
     return np.asarray(values).astype(dtype.numpy)
+
+
+def _draw_extremes(dtype: DType, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Return ties of roundings, ends of integers and of the type itself, and what is around them."""
+    ends = [_LARGEST[dtype.hlo], _SMALLEST[dtype.hlo], 0.0, math.inf, math.nan, 0.5, 1.0, 1.5, 2.5, 3.0, 1e4]
+    with np.errstate(over="ignore"):
+        powers = np.array([2.0**bits for bits in (7, 8, 15, 16, 31, 32, 63, 64)]).astype(dtype.numpy)
+        around = [*powers, *np.nextafter(powers, powers.dtype.type(0)), *np.asarray(ends).astype(dtype.numpy)]
+    values = generator.choice(np.array(around, dtype.numpy), shape)
+    return np.asarray(np.where(generator.random(shape) < 0.5, -values, values)).astype(dtype.numpy)
 
 
 def _draw_magnitudes(shape: tuple[int, ...], facts: Facts, generator: np.random.Generator) -> np.ndarray[Any, Any]:

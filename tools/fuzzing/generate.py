@@ -5,8 +5,19 @@ from dataclasses import replace
 
 from xgpu.tools.fuzzing import movement, reductions, scalar_facts
 from xgpu.tools.fuzzing.builder import Builder
-from xgpu.tools.fuzzing.facts import ALL, FLOATS, PACKED, PRED, SMALL_FLOATS, Facts, computed, integer_range, join
-from xgpu.tools.fuzzing.families import operations, patterns
+from xgpu.tools.fuzzing.facts import (
+    ALL,
+    COMPLEX,
+    FLOATS,
+    PACKED,
+    PRED,
+    SMALL_FLOATS,
+    Facts,
+    computed,
+    integer_range,
+    join,
+)
+from xgpu.tools.fuzzing.families import numbers, operations, patterns, recursive_scans, selections
 from xgpu.tools.fuzzing.graph import Graph
 from xgpu.tools.fuzzing.operands import companion
 
@@ -15,7 +26,7 @@ Step = Callable[[Builder, int], int | None]
 
 
 def generate(seed: int) -> Graph:
-    """Return the graph of a seed: some 5 to 25 operations and up to five outputs."""
+    """Return the graph of a seed: some 5 to 25 steps, of an operation or a few each, and up to five outputs."""
     builder = Builder(seed, limit=2_000)
     random = builder.random
     size = random.random()
@@ -27,15 +38,14 @@ def generate(seed: int) -> Graph:
         builder.argument(builder.dtype(), builder.shape())
     if builder.limit > 1_000_000:
         _add_large(builder)
-    wanted = random.randint(8, 36)
-    attempts = 0
-    while sum(node.op not in ("argument", "constant") for node in builder.nodes) < wanted and attempts < 200:
+    wanted, made, attempts = random.randint(5, 22), 0, 0
+    while made < wanted and attempts < 200:
         attempts += 1
         value = builder.pick(lambda type_, facts: type_.size > 0 or random.random() < 0.1)
         if value is None:
             value = builder.argument(builder.dtype(), builder.shape())
-        (step,) = random.choices(list(_STEPS), list(_STEPS.values()))
-        step(builder, value)
+        (step,) = random.choices(list(STEPS), list(STEPS.values()))
+        made += step(builder, value) is not None
     return _with_outputs(builder)
 
 
@@ -68,8 +78,7 @@ def _with_outputs(builder: Builder) -> Graph:
 
 def _elementwise(builder: Builder, value: int) -> int | None:
     dtype = builder.type_of(value).dtype
-    table = scalar_facts.FLOAT_OPS if dtype.is_float else scalar_facts.INTEGER_OPS
-    table = scalar_facts.PRED_OPS if dtype == PRED else table
+    table = scalar_facts.operations_on(dtype)
     names = [name for name in table if not (dtype.is_unsigned and name in scalar_facts.UNSIGNED_REFUSED)]
     for name in builder.random.sample(names, min(4, len(names))):
         count, rule = table[name]
@@ -129,7 +138,8 @@ def _clamp(builder: Builder, value: int) -> int | None:
 def _convert(builder: Builder, value: int) -> int | None:
     source = builder.type_of(value).dtype
     targets = FLOATS if source.is_integer and builder.random.random() < 0.5 else (*ALL, *PACKED, *SMALL_FLOATS)
-    for target in builder.random.sample(targets, 3):
+    targets = COMPLEX if source in COMPLEX else (*targets, COMPLEX[0])
+    for target in builder.random.sample(targets, min(3, len(targets))):
         facts = scalar_facts.converted(source, target, builder.facts_of(value))
         if facts is not None:
             return builder.one("convert", (value,), replace(facts, pristine=False), dtype=target)
@@ -141,7 +151,8 @@ def _compare(builder: Builder, value: int) -> int | None:
     other = companion(builder, value)
     if not (facts.exact and builder.facts_of(other).exact):
         return None
-    direction = builder.random.choice(("EQ", "NE", "LT", "LE", "GT", "GE"))
+    directions = ("EQ", "NE", "LT", "LE", "GT", "GE")
+    direction = builder.random.choice(directions[:2] if type_.dtype in COMPLEX else directions)
     attributes = {"comparison_direction": f"#stablehlo<comparison_direction {direction}>"}
     pristine = facts.pristine and builder.facts_of(other).pristine
     if type_.dtype.is_float and pristine and builder.random.random() < 0.3:
@@ -175,14 +186,14 @@ def _bits(builder: Builder, value: int) -> int | None:
         rounded = replace(computed(facts), lo=facts.lo * 2, hi=facts.hi * 2, grid=None)
         return builder.one("reduce_precision", (value,), rounded, attributes=attributes)
     same_width = [d for d in ALL if d.bits == type_.dtype.bits and not d.is_float and d != type_.dtype]
-    if not same_width or not facts.pristine or type_.dtype == PRED:
+    if not same_width or not facts.pristine or type_.dtype in (PRED, *COMPLEX):
         return None
     target = builder.random.choice(same_width)
     lowest, highest = integer_range(target)
     return builder.one("bitcast_convert", (value,), Facts(lowest, highest, pristine=True), dtype=target)
 
 
-_STEPS: dict[Step, float] = {
+STEPS: dict[Step, float] = {
     _elementwise: 8,
     _function: 3,
     _convert: 2,
@@ -206,8 +217,15 @@ _STEPS: dict[Step, float] = {
     operations.prefixes: 0.5,
     operations.scatter: 0.8,
     operations.dot_general: 0.6,
-    operations.sort: 0.3,
+    operations.sort: 0.6,
     operations.scan: 0.4,
+    numbers.extremes: 0.8,
+    numbers.integer_edges: 0.4,
+    numbers.complex_parts: 1.5,
+    selections.branches: 0.6,
+    selections.select_and_scatter: 0.6,
+    selections.random_bits: 0.2,
+    recursive_scans.recursive_scan: 0.3,
     patterns.split_transposed: 1.2,
     patterns.by_statistics: 1.2,
     patterns.rolled: 0.6,
@@ -215,3 +233,4 @@ _STEPS: dict[Step, float] = {
     patterns.stacked: 0.5,
     patterns.masked_triangle: 0.5,
 }
+"""What graphs are made of, and how often each is tried."""

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 
 from xgpu.tools.fuzzing.facts import Facts, draw
+from xgpu.tools.fuzzing.families.branches import branches_text
 from xgpu.tools.fuzzing.families.scans import scan_text
 from xgpu.tools.fuzzing.ops import TensorType, attributes_of, dense, infer, region_of
+
+_TEXTS = {"branches": branches_text, "scan": scan_text}
+"""The text of what is several operations, or blocks of them."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +108,8 @@ class Graph:
         operands = ", ".join(names[value] for value in node.operands)
         attributes = attributes_of(node.op, dict(node.params))
         types = [self.values[value].type for value in node.operands]
-        if node.op == "scan":
-            return scan_text(node.results[0], [names[value] for value in node.operands], types, node.params)
+        if node.op in _TEXTS:
+            return _TEXTS[node.op](node.results[0], [names[value] for value in node.operands], types, node.params)
         if node.op == "constant":
             splat = bool(node.params.get("splat"))
             elements = dense(self.elements(node.results[0], splat), splat)

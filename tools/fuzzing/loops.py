@@ -76,6 +76,6 @@ def looped_text(step: Graph) -> str:
     )
 
 
-def last_argument() -> np.ndarray[tuple[()], np.dtype[np.int32]]:
-    """Return what ends the loop after a step."""
-    return np.array(1, np.int32)
+def last_argument(steps: int) -> np.ndarray[tuple[()], np.dtype[np.int32]]:
+    """Return what ends the loop after so many steps."""
+    return np.array(steps, np.int32)

@@ -33,8 +33,8 @@ def minimize(graph: Graph, variant: Variant, fails: Fails, seconds: float) -> tu
 
 def _plainer(variant: Variant) -> Iterator[Variant]:
     yield Variant()
-    yield Variant(looped=variant.looped)
-    yield Variant(variant.target, looped=variant.looped)
+    yield Variant(looped=variant.looped, idle=variant.idle)
+    yield Variant(variant.target, looped=variant.looped, idle=variant.idle)
     yield replace(variant, threads_per_block=128, max_elements_per_thread=None)
     yield replace(variant, max_elements_per_thread=None)
 

@@ -6,7 +6,7 @@ from math import prod
 from xgpu.dtypes import DType
 from xgpu.tools.fuzzing import scalar_facts
 from xgpu.tools.fuzzing.builder import Builder
-from xgpu.tools.fuzzing.facts import Facts, integer_range, join
+from xgpu.tools.fuzzing.facts import COMPLEX, Facts, integer_range, join
 from xgpu.tools.fuzzing.ops import Shape
 
 
@@ -15,7 +15,7 @@ def broadcast(builder: Builder, value: int) -> int | None:
     random = builder.random
     source = builder.type_of(value).shape
     rank = len(source) + random.choice((0, 1, 1, 2))
-    if rank > 6:
+    if rank > 8:
         return None
     dims = (
         random.sample(range(rank), len(source))
@@ -188,8 +188,6 @@ def gather(builder: Builder, value: int) -> int | None:
         batch.append(shape[target])
         indices_batching.append(len(batch) - 1)
     start_map = random.sample(free := [i for i in dims if i not in batching], random.randint(0, len(free)))
-    if not start_map:
-        return None
     sizes = [
         1 if i in batching or (size and random.random() < 0.4) else random.randint(min(1, size), size)
         for i, size in enumerate(shape)
@@ -197,7 +195,7 @@ def gather(builder: Builder, value: int) -> int | None:
     collapsed = [i for i in free if sizes[i] == 1 and random.random() < 0.7]
     vector_dim = len(batch)
     indices_shape = list(batch)
-    if len(start_map) > 1 or random.random() < 0.5:
+    if len(start_map) != 1 or random.random() < 0.5:
         vector_dim = random.randint(0, len(batch))
         indices_shape.insert(vector_dim, len(start_map))
         indices_batching = [i + (i >= vector_dim) for i in indices_batching]
@@ -241,6 +239,8 @@ def combine_shifted(builder: Builder, value: int) -> int | None:
     facts = scalar_facts.add(type_.dtype, [builder.facts_of(each) for each in pair])
     if facts is not None:
         return builder.one("add", pair, facts)
+    if type_.dtype in COMPLEX:
+        return None
     return builder.one("maximum", pair, join(type_.dtype, *(builder.facts_of(each) for each in pair)))
 
 

@@ -195,6 +195,23 @@ def _dot_general(params: Params, operands: Sequence[TensorType]) -> list[TensorT
     return [TensorType(params["dtype"], tuple(shape))]
 
 
+def _select_and_scatter(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    ones = (1,) * len(operands[0].shape)
+    plain = {**params, "combiners": ("select",), "base_dilations": ones, "window_dilations": ones}
+    (windows,) = _reduce_window(plain, operands)
+    _need(windows == operands[1], "not as many sources as windows")
+    return [operands[0]]
+
+
+def _random_bits(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    return [operands[0], TensorType(params["dtype"], params["shape"])]
+
+
+def _branches(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    _need(operands[2] == operands[3], "the arrays are of different types")
+    return [operands[2]] * 2
+
+
 def _sort(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
     _need(all(operand.shape == operands[0].shape for operand in operands), "operands differ in shape")
     return list(operands)
@@ -208,6 +225,7 @@ def _scan(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
 
 _RULES: Mapping[str, Rule] = {
     "argument": _given,
+    "branches": _branches,
     "broadcast_in_dim": _broadcast,
     "concatenate": _concatenate,
     "constant": _given,
@@ -221,8 +239,10 @@ _RULES: Mapping[str, Rule] = {
     "reduce_window": _reduce_window,
     "reshape": _reshape,
     "reverse": _same,
+    "rng_bit_generator": _random_bits,
     "scan": _scan,
     "scatter": _scatter,
+    "select_and_scatter": _select_and_scatter,
     "slice": _slice,
     "sort": _sort,
     "transpose": _transpose,
@@ -287,7 +307,7 @@ def _scatter_attributes(params: Params) -> str:
 def _window_attributes(params: Params) -> str:
     names = ("window", "strides", "base_dilations", "window_dilations")
     keys = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
-    parts = [f"{key} = {_array(params[name])}" for key, name in zip(keys, names, strict=True)]
+    parts = [f"{key} = {_array(params[name])}" for key, name in zip(keys, names, strict=True) if name in params]
     padding = [list(pair) for pair in zip(params["low"], params["high"], strict=True)]
     elements = str(padding) if padding else ""
     parts.append(f"padding = dense<{elements}> : tensor<{len(padding)}x2xi64>")
@@ -305,11 +325,17 @@ def _sort_attributes(params: Params) -> str:
     return f"dimension = {params['dimension']} : i64, is_stable = true"
 
 
+def _random_attributes(params: Params) -> str:
+    return f"rng_algorithm = #stablehlo<rng_algorithm {params['algorithm']}>"
+
+
 _LONG_ATTRIBUTES = {
     "dot_general": _dot_attributes,
     "gather": _gather_attributes,
     "reduce_window": _window_attributes,
+    "rng_bit_generator": _random_attributes,
     "scatter": _scatter_attributes,
+    "select_and_scatter": _window_attributes,
     "sort": _sort_attributes,
 }
 
@@ -321,6 +347,8 @@ def region_of(op: str, params: Params, operands: Sequence[TensorType]) -> str:
     """
     if op == "sort":
         return _sort_region(params, operands)
+    if op == "select_and_scatter":
+        return _selecting_regions(params["direction"], f"tensor<{operands[0].dtype.mlir}>")
     if "combiners" not in params:
         return ""
     scalars = [f"tensor<{operand.dtype.mlir}>" for operand in operands[: len(params["combiners"])]]
@@ -347,15 +375,65 @@ def _region(arguments: Iterable[tuple[str, str]], lines: Sequence[str]) -> str:
 
 
 def _sort_region(params: Params, operands: Sequence[TensorType]) -> str:
+    """The first array compared; the second one too, where the first ones are equal and there are two keys.
+
+    NumPy's order, as JAX writes it, has zeros of either sign equal, and NaN last.
+    """
     arguments = [(f"%{side}{i}", f"tensor<{each.dtype.mlir}>") for i, each in enumerate(operands) for side in "lr"]
-    key, total = arguments[0][1], ", compare_type = #stablehlo<comparison_type TOTALORDER>"
-    attributes = f"comparison_direction = #stablehlo<comparison_direction {params['direction']}>"
-    attributes += total if params["total"] else ""
-    lines = [
-        f'%o = "stablehlo.compare"(%l0, %r0) {{{attributes}}} : ({key}, {key}) -> tensor<i1>',
+    (left, key), (right, _) = arguments[:2]
+    lines, total = [], "" if params["order"] == "plain" else ", compare_type = #stablehlo<comparison_type TOTALORDER>"
+    if params["order"] == "numpy":
+        lines = [*_canonical(left, key, operands[0].dtype), *_canonical(right, key, operands[0].dtype)]
+        left, right = f"{left}_key", f"{right}_key"
+
+    def compare(name: str, direction: str, *pair: str) -> str:
+        attributes = f"comparison_direction = #stablehlo<comparison_direction {direction}>"
+        *names, type_ = pair
+        attributes += total if type_ == key and names[0] == left else ""
+        return f'{name} = "stablehlo.compare"({", ".join(names)}) {{{attributes}}} : ({type_}, {type_}) -> tensor<i1>'
+
+    lines.append(compare("%o", params["direction"], left, right, key))
+    result = "%o"
+    if params["keys"] == 2:
+        (second, other), (third, _) = arguments[2:4]
+        lines += [
+            compare("%equal", "EQ", left, right, key),
+            compare("%next", params["direction"], second, third, other),
+        ]
+        lines += [f"{a} = stablehlo.{op} {b}, {c} : tensor<i1>" for a, op, b, c in _LEXICOGRAPHIC]
+        result = "%all"
+    return _region(arguments, [*lines, f'"stablehlo.return"({result}) : (tensor<i1>) -> ()'])
+
+
+_LEXICOGRAPHIC = (("%tie", "and", "%equal", "%next"), ("%all", "or", "%o", "%tie"))
+
+
+def _canonical(name: str, type_: str, dtype: DType) -> list[str]:
+    zero, nan = dense(np.zeros((), dtype.numpy), False), dense(np.array(np.nan, dtype.numpy), False)
+    lines = []
+    for kind, constant, other, direction in (("zero", zero, f"{name}_zero", "EQ"), ("nan", nan, name, "NE")):
+        lines.append(f"{name}_{kind} = stablehlo.constant {constant} : {type_}")
+        lines.append(
+            f"{name}_is_{kind} = stablehlo.compare {direction}, {name}, {other} : ({type_}, {type_}) -> tensor<i1>"
+        )
+    for kind, old, new in (("zero", name, f"{name}_some"), ("nan", f"{name}_some", f"{name}_key")):
+        lines.append(f"{new} = stablehlo.select {name}_is_{kind}, {name}_{kind}, {old} : tensor<i1>, {type_}")
+    return lines
+
+
+def _selecting_regions(direction: str, scalar: str) -> str:
+    """The first region tells whether the first element stays selected, the second one adds."""
+    attribute = f"{{comparison_direction = #stablehlo<comparison_direction {direction}>}}"
+    select = [
+        f'%o = "stablehlo.compare"(%a, %b) {attribute} : ({scalar}, {scalar}) -> tensor<i1>',
         '"stablehlo.return"(%o) : (tensor<i1>) -> ()',
     ]
-    return _region(arguments, lines)
+    add = [
+        f'%o = "stablehlo.add"(%a, %b) : ({scalar}, {scalar}) -> {scalar}',
+        f'"stablehlo.return"(%o) : ({scalar}) -> ()',
+    ]
+    first, second = (_region([("%a", scalar), ("%b", scalar)], lines)[2:-1] for lines in (select, add))
+    return f" ({first}, {second})"
 
 
 def _argmax_body(value: str, index: str) -> list[str]:
@@ -398,6 +476,8 @@ def _element(value: Any) -> str:
         return "true" if value else "false"
     if dtype_of_numpy(array.dtype).is_integer:
         return str(int(value))
+    if np.iscomplexobj(array):
+        return f"({_element(array.real)}, {_element(array.imag)})"
     wide = float(value)
     if np.isfinite(wide):
         return f"{wide:.17e}"

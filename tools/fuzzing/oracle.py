@@ -17,7 +17,7 @@ import numpy as np
 from xgpu.dtypes import DType
 from xgpu.frontend.mlir_text import parse_module
 from xgpu.runtime.reference import Reference
-from xgpu.tools.fuzzing.facts import Facts
+from xgpu.tools.fuzzing.facts import Facts, has_floats
 from xgpu.tools.fuzzing.graph import Graph, Node, Value
 from xgpu.tools.fuzzing.ops import TensorType
 
@@ -85,4 +85,4 @@ def _one_by_one(node: Node, values: dict[int, Value], numbers: Iterator[int]) ->
 
 
 def _exactly(dtype: DType, number: int) -> Facts:
-    return Facts(number, number, grid=0, nonzero=number != 0) if dtype.is_float else Facts(number, number)
+    return Facts(number, number, grid=0, nonzero=number != 0) if has_floats(dtype) else Facts(number, number)

@@ -9,7 +9,19 @@ from math import prod
 
 from xgpu.dtypes import DType
 from xgpu.tools.fuzzing.builder import Builder
-from xgpu.tools.fuzzing.facts import FLOATS, INTEGERS, PRED, Facts, computed, integer_range, integers, join, on_grid
+from xgpu.tools.fuzzing.facts import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    PRED,
+    Facts,
+    computed,
+    has_floats,
+    integer_range,
+    integers,
+    join,
+    on_grid,
+)
 from xgpu.tools.fuzzing.ops import Shape
 
 
@@ -69,6 +81,8 @@ def combiner(builder: Builder, value: int, count: int, starts_plain: bool = Fals
     if facts.special:
         return None  # XLA's vector code for large reductions loses NaN.
     names = ["maximum", "minimum"]
+    if dtype in COMPLEX:
+        return _sum(builder, dtype, facts, count, starts_plain) if facts.exact else None
     if dtype.is_integer:
         names += ["add", "add", "multiply", "and", "or", "xor"]
     elif dtype == PRED:
@@ -113,7 +127,7 @@ def _any_or(builder: Builder, dtype: DType, number: float) -> int:
 
 def _init(builder: Builder, dtype: DType, number: float) -> int:
     facts = Facts(number, number)
-    if dtype.is_float:
+    if has_floats(dtype):
         facts = replace(facts, grid=0, nonzero=number != 0)
     return builder.constant(dtype, (), facts)
 

@@ -9,8 +9,11 @@ from dataclasses import replace
 
 from xgpu.dtypes import DType
 from xgpu.tools.fuzzing.facts import (
+    COMPLEX,
     MAX_ULPS,
+    PACKED,
     PRECISION,
+    PRED,
     TERMINAL,
     Facts,
     computed,
@@ -50,9 +53,11 @@ def add(dtype: DType, facts: Sequence[Facts]) -> Facts | None:
     if dtype.is_integer:
         return integers(dtype, lo, hi)
     special = x.special or y.special
+    if dtype in COMPLEX and (x.grid is None or y.grid is None):
+        return None
     if x.exact and y.exact and x.grid is not None and y.grid is not None:
         exact = on_grid(dtype, lo, hi, max(x.grid, y.grid), special=special)
-        if exact is not None:
+        if exact is not None or dtype in COMPLEX:
             return exact
     if not _one_sign(x, y):
         if not (x.exact and y.exact):
@@ -78,6 +83,9 @@ def multiply(dtype: DType, facts: Sequence[Facts]) -> Facts | None:
     """A product: exact on a grid."""
     x, y = facts
     lo, hi = _products(x, y)
+    if dtype in COMPLEX:
+        size = 2 * x.magnitude * y.magnitude
+        return None if x.grid is None or y.grid is None else on_grid(dtype, -size, size, x.grid + y.grid)
     if dtype.is_integer:
         return integers(dtype, lo, hi)
     if (x.special and not y.nonzero) or (y.special and not x.nonzero):
@@ -205,6 +213,9 @@ def _whole(dtype: DType, facts: Sequence[Facts]) -> Facts | None:
 
 
 def _bits(dtype: DType, facts: Sequence[Facts]) -> Facts | None:
+    # Of a negative integer of 4 bits, XLA for the CPU counts the bits of its byte.
+    if dtype in PACKED and facts[0].lo < 0:
+        return None
     return integers(dtype, 0, dtype.bits)
 
 
@@ -271,17 +282,30 @@ PRED_OPS: Mapping[str, tuple[int, Rule]] = {
 }
 """The same for pred, without add: StableHLO says it is or, as XLA's code has it, but its folding of constants xor."""
 
+COMPLEX_OPS: Mapping[str, tuple[int, Rule]] = {name: _BOTH[name] for name in ("add", "multiply", "negate", "subtract")}
+"""The same for complex numbers."""
+
+
+def operations_on(dtype: DType) -> Mapping[str, tuple[int, Rule]]:
+    """Return the operations on elements of a type."""
+    if dtype.is_float:
+        return FLOAT_OPS
+    return PRED_OPS if dtype == PRED else COMPLEX_OPS if dtype in COMPLEX else INTEGER_OPS
+
+
 UNSIGNED_REFUSED = ("abs", "negate", "sign")
 """Operations that StableHLO does not define for unsigned integers."""
 
 
 def converted(source: DType, target: DType, x: Facts) -> Facts | None:
     """Return the facts of a conversion, or None if it could turn a rounding error into another answer."""
+    if source in COMPLEX and target not in COMPLEX:
+        return None
     if target.kind == "bool":
         return Facts(0, 1) if x.exact else None
     if target.is_integer:
         return _to_integer(source, target, x)
-    if source.is_float:
+    if source.is_float or source in COMPLEX:
         return _to_float(source, target, x)
     exact = on_grid(target, x.lo, x.hi, 0)
     if exact is not None:

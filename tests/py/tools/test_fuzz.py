@@ -4,12 +4,15 @@
 cases of its own.
 """
 
+import importlib
 import operator
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -25,9 +28,20 @@ from xgpu.tools import fuzz, fuzz_inputs
 from xgpu.tools.fuzzing import check
 from xgpu.tools.fuzzing.blocks import fuzz as fuzz_blocks
 from xgpu.tools.fuzzing.blocks import programs as block_programs
+from xgpu.tools.fuzzing.builder import Builder
 from xgpu.tools.fuzzing.check import Variant, failure_of
-from xgpu.tools.fuzzing.facts import ALL, PACKED, SMALL_FLOATS, Facts, draw, integer_range, on_grid
-from xgpu.tools.fuzzing.generate import generate
+from xgpu.tools.fuzzing.facts import (
+    ALL,
+    FLOATS,
+    PACKED,
+    SMALL_FLOATS,
+    Facts,
+    draw,
+    integer_range,
+    on_grid,
+    whole_floats,
+)
+from xgpu.tools.fuzzing.generate import STEPS, generate
 from xgpu.tools.fuzzing.graph import Graph, Node, Value
 from xgpu.tools.fuzzing.minimize import minimize
 from xgpu.tools.fuzzing.ops import TensorType
@@ -167,7 +181,43 @@ def test_graphs_use_every_operation_that_the_fuzzer_knows() -> None:
     used = {node.op for seed in range(400) for node in generate(seed).nodes}
     assert {"gather", "dynamic_update_slice", "reduce", "pad", "atan2", "bitcast_convert", "iota", "clamp"} <= used
     assert {"reduce_window", "scatter", "dot_general", "sort", "scan"} <= used
+    assert {"branches", "select_and_scatter", "rng_bit_generator", "reduce_precision", "complex", "real"} <= used
     assert len(used) > 60
+
+
+@pytest.mark.parametrize("family", ("numbers", "operations", "recursive_scans", "selections"))
+def test_a_family_alone_agrees_with_xla(family: str) -> None:
+    """Graphs of operations of a family alone, of arrays of several types."""
+    module = importlib.import_module(f"xgpu.tools.fuzzing.families.{family}")
+    steps = [getattr(module, step.__name__) for step in STEPS if step.__module__ == module.__name__]
+    assert steps
+    for seed, name in enumerate(("s32", "f32", "c64", "pred", "bf16")):
+        builder = Builder(seed, limit=1000)
+        facts = Facts(0, 1) if name == "pred" else replace(Facts(-4, 4), grid=0)
+        value = builder.argument(dtype_named(name), (3, 5), facts)
+        results = [result for step in steps for _ in range(2) if (result := step(builder, value)) is not None]
+        assert failure_of(builder.graph(results or [value]), Variant(), "host") is None
+
+
+def test_extremes_of_floats_are_drawn() -> None:
+    for dtype in FLOATS:
+        drawn = draw(dtype, (2000,), whole_floats(dtype), np.random.default_rng(0))
+        numbers = drawn.astype(np.float64)
+        largest = float(ml_dtypes.finfo(dtype.numpy).max)
+        assert {-largest, largest, -np.inf, np.inf, 2.5, 127.5 if dtype.hlo == "bf16" else 2.0**15} <= set(numbers)
+        assert np.isnan(numbers).any()
+        assert set(np.signbit(numbers[numbers == 0])) == {True, False}
+
+
+def test_loops_of_no_steps_return_what_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Node("reverse", (0,), {"dims": (0,)}, (1,))
+    values = {number: Value(TensorType(dtype_named("s32"), (5,)), Facts(-9, 99)) for number in (0, 1)}
+    graph = Graph((Node("argument", (), {}, (0,)), node), (1,), values, seed=0)
+    assert failure_of(graph, Variant(looped=True, idle=True), "host") is None
+    monkeypatch.setattr(check, "load_source", lambda text: load_source(text.replace("LT, %count", "LE, %count")))
+    failure = failure_of(graph, Variant(looped=True, idle=True), "host")
+    assert failure is not None
+    assert failure.kind == "mismatch"
 
 
 @pytest.mark.parametrize("dtype", (*ALL, *PACKED, *SMALL_FLOATS), ids=str)

@@ -5,7 +5,19 @@ from math import prod
 from xgpu.dtypes import DType, dtype_named
 from xgpu.tools.fuzzing import movement, scalar_facts
 from xgpu.tools.fuzzing.builder import Builder
-from xgpu.tools.fuzzing.facts import INTEGERS, PRED, Facts, computed, integers, join, on_grid
+from xgpu.tools.fuzzing.facts import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    PRED,
+    Facts,
+    computed,
+    has_floats,
+    integers,
+    join,
+    on_grid,
+    whole_floats,
+)
 from xgpu.tools.fuzzing.operands import value_of_type
 from xgpu.tools.fuzzing.ops import Shape, TensorType
 from xgpu.tools.fuzzing.reductions import combiner
@@ -26,9 +38,12 @@ def reduce_window(builder: Builder, value: int) -> int | None:
         "strides": tuple(random.choice((1, 1, 1, 2, 3, extent)) for extent in window),
         "base_dilations": tuple(random.choice((1, 1, 1, 1, 2, 3)) for _ in shape),
         "window_dilations": tuple(random.choice((1, 1, 1, 1, 2, 3)) for _ in shape),
-        "low": tuple(random.choice((0, 0, 1, 2, extent - 1)) for extent in window),
-        "high": tuple(random.choice((0, 0, 1, 2, extent - 1)) for extent in window),
+        "low": tuple(random.choice((0, 0, 1, 2, -1, extent - 1)) for extent in window),
+        "high": tuple(random.choice((0, 0, 1, 2, -2, extent - 1)) for extent in window),
     }
+    if max(window) == 1 or any(sum(each) < 0 for each in zip(shape, params["low"], params["high"], strict=True)):
+        # XLA for the CPU ends the process at windows of 1 with padding that only cuts off edges.
+        params |= {name: tuple(max(0, each) for each in params[name]) for name in ("low", "high")}
     return _windowed(builder, value, params)
 
 
@@ -134,7 +149,7 @@ def _scattered(builder: Builder, value: int, shape: Shape, count: int) -> tuple[
         facts = on_grid(type_.dtype, -total if both.lo < 0 else 0, total, both.grid)
         if facts is not None:
             return "add", updates, facts
-    return builder.random.choice(("maximum", "minimum")), updates, computed(both)
+    return None if type_.dtype in COMPLEX else (builder.random.choice(("maximum", "minimum")), updates, computed(both))
 
 
 def dot_general(builder: Builder, value: int) -> int | None:
@@ -183,21 +198,27 @@ def _of_products(builder: Builder, dtype: DType, product: Facts, count: int) -> 
 
 
 def sort(builder: Builder, value: int) -> int | None:
-    """A stable sort of rows, and of other arrays by the same keys."""
+    """A stable sort of rows, and of other arrays by the same keys or with keys of their own."""
     random = builder.random
-    type_, facts = builder.type_of(value), builder.facts_of(value)
-    if not type_.shape or not facts.exact or max(type_.shape) > _WIDEST:
+    type_ = builder.type_of(value)
+    if not type_.shape or max(type_.shape) > _WIDEST or type_.dtype in COMPLEX:
         return None
-    total = type_.dtype.is_float and facts.pristine and random.random() < 0.4
-    if facts.special and not total:
+    if type_.dtype in FLOATS and random.random() < 0.3:
+        value = builder.argument(type_.dtype, type_.shape, whole_floats(type_.dtype))
+    facts = builder.facts_of(value)
+    orders = [order for order in ("plain", "total", "numpy") if order == "plain" or type_.dtype.is_float]
+    order = random.choice(orders)
+    # The order of NaN is that of its bits in one of these, and in one there is none.
+    if not facts.exact or (order == "total" and not facts.pristine) or (order == "plain" and facts.special):
         return None
-    operands = [value]
-    if random.random() < 0.5:
+    operands, keys = [value], 1
+    if random.random() < 0.6:
         dtype = random.choice(INTEGERS)
         operands.append(random.choice((builder.iota, builder.argument))(dtype, type_.shape))
+        keys = random.choice((1, 2))
     params = {"dimension": random.randrange(len(type_.shape)), "direction": random.choice(("LT", "GT"))}
     known = [builder.facts_of(operand) for operand in operands]
-    results = builder.add("sort", operands, known, total=total, **params)
+    results = builder.add("sort", operands, known, order=order, keys=keys, **params)
     return random.choice(results) if results else None
 
 
@@ -222,7 +243,13 @@ def scan(builder: Builder, value: int) -> int | None:
         exact = on_grid(type_.dtype, -total, total, both.grid)
         if exact is not None:
             name, known = random.choice(("add", "subtract")), exact
-    flags = {key: random.random() < 0.4 for key in ("backwards", "own", "before")}
-    count = Facts(type_.shape[0], type_.shape[0])
-    results = builder.add("scan", (state, value), [count, known, known], combiner=name, **flags)
+    if type_.dtype in COMPLEX and name in ("maximum", "minimum"):
+        return None
+    flags = {key: random.random() < chance for key, chance in (("own", 0.4), ("before", 0.4), ("idle", 0.1))}
+    # Steps that take a row which another step has written may double what is in it.
+    may_repeat = not flags["own"] or not has_floats(type_.dtype) or name in ("maximum", "minimum")
+    places = ((1, 0), (-1, -1), *(((2, 0), (-3, -1), (1, 3), (0, 1)) if may_repeat else ()))
+    count = Facts(0, type_.shape[0])
+    place = random.choice(places)
+    results = builder.add("scan", (state, value), [count, known, known], combiner=name, place=place, **flags)
     return results[-1] if results else None

@@ -5,7 +5,7 @@ from math import prod
 from xgpu.dtypes import dtype_named
 from xgpu.tools.fuzzing import scalar_facts
 from xgpu.tools.fuzzing.builder import Builder
-from xgpu.tools.fuzzing.facts import PRED, Facts, join
+from xgpu.tools.fuzzing.facts import COMPLEX, PRED, Facts, has_floats, join
 from xgpu.tools.fuzzing.ops import Shape
 from xgpu.tools.fuzzing.reductions import combiner
 
@@ -101,7 +101,7 @@ def interleaved(builder: Builder, value: int) -> int | None:
         return None
     axis = builder.random.choice(axes)
     other = builder.pick(lambda t, f: t == type_ and not f.special)
-    zero = builder.constant(type_.dtype, (), Facts(0, 0, grid=0) if type_.dtype.is_float else Facts(0, 0))
+    zero = builder.constant(type_.dtype, (), Facts(0, 0, grid=0) if has_floats(type_.dtype) else Facts(0, 0))
     padded = []
     for position, each in enumerate((value, value if other is None else other)):
         amounts = {"low": (0, 1), "high": (1, 0)}
@@ -169,11 +169,10 @@ def combined(builder: Builder, left: int, right: int) -> int | None:
     if dtype == PRED:
         return builder.one("xor", (left, right), Facts(0, 1))
     name = builder.random.choice(("add", "subtract", "multiply"))
-    table = scalar_facts.FLOAT_OPS if dtype.is_float else scalar_facts.INTEGER_OPS
-    facts = table[name][1](dtype, known)
+    facts = scalar_facts.operations_on(dtype)[name][1](dtype, known)
     if facts is not None:
         return builder.one(name, (left, right), facts)
-    return builder.one("maximum", (left, right), join(dtype, *known))
+    return None if dtype in COMPLEX else builder.one("maximum", (left, right), join(dtype, *known))
 
 
 def _part(builder: Builder, value: int, axis: int, start: int, end: int) -> int | None:

@@ -7,7 +7,8 @@ from xgpu.tools.fuzzing.ops import TensorType
 
 _TEXT = """\
 %N_zero = stablehlo.constant dense<0> : tensor<i64>
-  %N_last = stablehlo.constant dense<LAST> : tensor<i64>
+  %N_factor = stablehlo.constant dense<FACTOR> : tensor<i64>
+  %N_offset = stablehlo.constant dense<OFFSET> : tensor<i64>
   %N_end = stablehlo.constant dense<END> : tensor<i64>
   %N_one = stablehlo.constant dense<1> : tensor<i64>
   %N:3 = "stablehlo.while"(%N_zero, FIRST, ROWS) ({
@@ -16,7 +17,8 @@ _TEXT = """\
     stablehlo.return %N_more : tensor<i1>
   }, {
   ^bb0(%N_count: tensor<i64>, %N_old: STATE, %N_all: ALL):
-    %N_backwards = stablehlo.subtract %N_last, %N_count : tensor<i64>
+    %N_scaled = stablehlo.multiply %N_count, %N_factor : tensor<i64>
+    %N_place = stablehlo.add %N_scaled, %N_offset : tensor<i64>
     %N_row = stablehlo.dynamic_slice READ, AT, sizes = [SIZES] : (ALL, INDICES) -> ROW
     %N_taken = stablehlo.reshape %N_row : (ROW) -> STATE
     %N_new = stablehlo.COMBINER %N_old, %N_taken : STATE
@@ -30,20 +32,24 @@ _TEXT = """\
 def scan_text(number: int, operands: Sequence[str], types: Sequence[TensorType], params: Mapping[str, Any]) -> str:
     """Return the lines of a loop that takes in a row at a time: of the count, the last state, and the states as rows.
 
-    ``params``: ``combiner`` of state and row; ``backwards`` takes the last row first; ``own`` reads the rows from the
-    array that the states are written to; ``before`` writes the states that the rows were taken into.
+    ``params``: ``combiner`` of state and row; ``place`` has the row that each step takes, by the factor of its number
+    and an offset, from the end if it is negative; ``idle`` loops take no step; ``own`` reads the rows from the array
+    that the states are written to; ``before`` writes the states that the rows were taken into.
     """
     (first, rows), (state, everything) = operands, types
     row = TensorType(everything.dtype, (1, *state.shape))
-    at = ["%N_backwards" if params["backwards"] else "%N_count"] + ["%N_zero"] * len(state.shape)
+    at = ["%N_place"] + ["%N_zero"] * len(state.shape)
+    factor, offset = params["place"]
+    size = everything.shape[0]
     text = _TEXT
     for word, replacement in {
         "READ": "%N_all" if params["own"] else rows,
         "WRITTEN": "%N_old" if params["before"] else "%N_new",
         "FIRST": first,
         "ROWS": rows,
-        "LAST": str(everything.shape[0] - 1),
-        "END": str(everything.shape[0]),
+        "FACTOR": str(factor),
+        "OFFSET": str(offset if offset >= 0 else size + offset),
+        "END": str(0 if params["idle"] else size),
         "STATE": str(state),
         "ALL": str(everything),
         "ROW": str(row),

@@ -65,12 +65,13 @@ def _accumulator(left: DType, right: DType, result: DType) -> DType:
     """Return the type in which products are made and summed, which is rounded or converted to the result's at the end.
 
     Floats are at least f32, so a sum of 16-bit products is rounded once, as in XLA. Integers wrap in the result's type.
-    On pred alone, the product is "and", the sum "or". What an operation says of its precision allows for less than
-    this, never asks for more.
+    On pred alone, the product is "and", the sum "or". Of complex numbers whose result is real, the sums are complex, as
+    in XLA. What an operation says of its precision allows for less than this, never asks for more.
     """
     types = (left, right, result)
-    if result.kind == "complex":
-        return result
+    are_complex = [dtype for dtype in (result, left, right) if dtype.kind == "complex"]
+    if are_complex:
+        return are_complex[0] if result.kind == "complex" else max(are_complex, key=lambda dtype: dtype.bits)
     if any(dtype.is_float for dtype in types):
         return dtype_named("f64" if "f64" in {dtype.hlo for dtype in types} else "f32")
     return max(left, right, key=lambda dtype: dtype.bits) if result.kind == "bool" else result

@@ -43,3 +43,37 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   }) : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// Windows that end at the last element, in which those taken in first are the later ones: no matter to a sum, else they
+// come second.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8xf32>, %arg1: tensor<8xi32>)
+// CHECK:         "xgpu.scan"(%arg0) ({
+// CHECK-NEXT:    ^bb0(%[[A:.*]]: tensor<f32>, %[[B:.*]]: tensor<f32>):
+// CHECK-NEXT:      stablehlo.add %[[A]], %[[B]] : tensor<f32>
+// CHECK:         {dimension = 0 : i64, reverse = true}
+// CHECK:         "xgpu.scan"(%{{.*}}, %arg1) ({
+// CHECK-NEXT:    ^bb0(%[[A:.*]]: tensor<f32>, %[[I:.*]]: tensor<i32>, %[[B:.*]]: tensor<f32>, %[[J:.*]]: tensor<i32>):
+// CHECK-NEXT:      %[[K:.*]] = stablehlo.compare GE, %[[B]], %[[A]] : (tensor<f32>, tensor<f32>) -> tensor<i1>
+// CHECK-NEXT:      stablehlo.select %[[K]], %[[B]], %[[A]]
+// CHECK-NEXT:      stablehlo.select %[[K]], %[[J]], %[[I]]
+// CHECK:         {dimension = 0 : i64, reverse = true}
+func.func @main(%x: tensor<8xf32>, %i: tensor<8xi32>) -> (tensor<8xf32>, tensor<8xi32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %none = stablehlo.constant dense<-1> : tensor<i32>
+  %0 = "stablehlo.reduce_window"(%x, %zero) <{padding = dense<[[0, 7]]> : tensor<1x2xi64>, window_dimensions = array<i64: 8>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+  %2:2 = "stablehlo.reduce_window"(%0, %i, %zero, %none) <{padding = dense<[[0, 7]]> : tensor<1x2xi64>, window_dimensions = array<i64: 8>}> ({
+  ^bb0(%a: tensor<f32>, %k: tensor<i32>, %b: tensor<f32>, %l: tensor<i32>):
+    %3 = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %4 = stablehlo.select %3, %a, %b : tensor<i1>, tensor<f32>
+    %5 = stablehlo.select %3, %k, %l : tensor<i1>, tensor<i32>
+    stablehlo.return %4, %5 : tensor<f32>, tensor<i32>
+  }) : (tensor<8xf32>, tensor<8xi32>, tensor<f32>, tensor<i32>) -> (tensor<8xf32>, tensor<8xi32>)
+  return %2#0, %2#1 : tensor<8xf32>, tensor<8xi32>
+}

@@ -34,3 +34,20 @@ func.func @main(%x: tensor<8x4xf32>, %i: tensor<1xi32>) -> (tensor<8x2xf32>, ten
   %1 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [0], collapsed_slice_dims = [1], start_index_map = [1]>, indices_are_sorted = false, slice_sizes = array<i64: 8, 1>}> : (tensor<8x4xf32>, tensor<1xi32>) -> tensor<8xf32>
   return %0, %1 : tensor<8x2xf32>, tensor<8xf32>
 }
+
+// -----
+
+// Windows without indices, of which there is one in each batch: their elements are no slice where the batch is the last
+// dimension, as it is the first one of the result.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<3x4xf32>, %arg1: tensor<3x0xi32>, %arg2: tensor<4x0xi32>) -> (tensor<3x2xf32>, tensor<4x2xf32>)
+// CHECK:         %[[A:.*]] = stablehlo.slice %arg0 [0:3, 0:2] : (tensor<3x4xf32>) -> tensor<3x2xf32>
+// CHECK:         %[[B:.*]] = "stablehlo.gather"(%arg0, %{{.*}}) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], operand_batching_dims = [1], start_indices_batching_dims = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 2, 1>}> : (tensor<3x4xf32>, tensor<4x0xi32>) -> tensor<4x2xf32>
+// CHECK-NEXT:    return %[[A]], %[[B]] : tensor<3x2xf32>, tensor<4x2xf32>
+func.func @main(%x: tensor<3x4xf32>, %i: tensor<3x0xi32>, %j: tensor<4x0xi32>) -> (tensor<3x2xf32>, tensor<4x2xf32>) {
+  %c = stablehlo.constant dense<> : tensor<3x0xi32>
+  %0 = "stablehlo.gather"(%x, %c) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 1, 2>}> : (tensor<3x4xf32>, tensor<3x0xi32>) -> tensor<3x2xf32>
+  %d = stablehlo.constant dense<> : tensor<4x0xi32>
+  %1 = "stablehlo.gather"(%x, %d) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], operand_batching_dims = [1], start_indices_batching_dims = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 2, 1>}> : (tensor<3x4xf32>, tensor<4x0xi32>) -> tensor<4x2xf32>
+  return %0, %1 : tensor<3x2xf32>, tensor<4x2xf32>
+}

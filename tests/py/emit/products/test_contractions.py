@@ -23,6 +23,8 @@ def numbers(name, shape):
     dtype = dtype_named(name)
     generator = np.random.default_rng(5)
     values = generator.integers(0 if dtype.is_unsigned else -5, 6, shape)
+    if dtype.kind == "complex":
+        return ((values + 1j * generator.integers(-5, 6, shape)) / 4).astype(dtype.numpy)
     return (values / 4 if dtype.is_float else values).astype(dtype.numpy)
 
 
@@ -33,7 +35,7 @@ def numbers(name, shape):
         ("f64", "f64", "f32"), ("f16", "f16", "f16"), ("bf16", "bf16", "bf16"), ("bf16", "bf16", "f16"),
         ("f16", "f16", "f32"), ("s8", "s8", "s8"), ("s8", "s8", "s32"), ("s8", "s8", "f32"), ("u8", "u8", "s32"),
         ("u8", "u8", "u8"), ("s32", "s32", "s8"), ("pred", "pred", "pred"), ("pred", "pred", "s32"),
-        ("pred", "pred", "f16"),
+        ("pred", "pred", "f16"), ("c64", "c64", "f32"), ("c64", "c64", "s32"), ("c64", "c64", "f64"),
     ],
 )  # fmt: skip
 def test_dot_products_agree_with_xla_to_the_last_bit(types):

@@ -291,6 +291,18 @@ def test_kernels_of_select_and_scatter_take_the_first_of_equal_elements(dtype, w
     np.testing.assert_array_equal(result, scatter_by_hand(operand, source, window, (1, 2, 2), pads))
 
 
+@pytest.mark.parametrize("pads", [(0, 8), (8, 0)])
+def test_windows_that_reach_to_an_end_take_the_first_of_equal_elements(pads):
+    """Their selections are a scan, which takes in the last element first where windows reach to the last one."""
+    operand = np.random.default_rng(1).integers(-1, 2, (4, 9)).astype(np.int32)
+    source = np.arange(36, dtype=np.int32).reshape(4, 9) + 1
+    window, padding = (1, 9), ((0, 0), pads)
+    operands = [operand, source, np.zeros((), np.int32)]
+    text = program(select_and_scatter("i32", window, (1, 1), padding), operands, [type_of(operand)])
+    (result,) = xgpu.compile(text).run(*operands)
+    np.testing.assert_array_equal(result, scatter_by_hand(operand, source, window, (1, 1), padding))
+
+
 def test_windows_that_are_too_large_are_refused():
     operands = [np.zeros(1, np.int32), np.zeros(1, np.int32), np.int32(0)]
     text = program(select_and_scatter("i32", [2**50], [1], [(0, 2**50 - 1)]), operands, ["tensor<1xi32>"])

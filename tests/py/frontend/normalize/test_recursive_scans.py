@@ -126,6 +126,53 @@ def test_products_of_matrices_stay():
     assert "xgpu.scan" not in str(source.module)
 
 
+def restarting_maximum(a, b):
+    return jnp.where(b[1], b[0], jnp.maximum(a[0], b[0])), a[1] | b[1]
+
+
+def first_largest(a, b):
+    is_first = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] <= b[1]))
+    return jnp.where(is_first, a[0], b[0]), jnp.where(is_first, a[1], b[1])
+
+
+def sums_by_name(a, b):
+    return jnp.where(a[1] == b[1], a[0] + b[0], b[0]), b[1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, flags: lax.cummax(x),
+        lambda x, flags: lax.cummin(x, reverse=True),
+        lambda x, flags: lax.associative_scan(restarting_maximum, (x, flags))[0],
+    ],
+    ids=["cummax", "cummin from the end", "in segments"],
+)
+def test_derivatives_of_extrema_are_taken_in_the_order_of_the_program(function, dtype):
+    """Of equal elements they are means of means, which depend on the order; numbers are exact here."""
+    generator = np.random.default_rng(0)
+    x, tangents = (generator.integers(low, 3, 100).astype(jnp.dtype(dtype)) for low in (-2, -9))
+    flags = generator.random(100) < 0.1
+
+    def derivative(x, tangents, flags):
+        return jax.jvp(lambda x: function(x, flags), (x,), (tangents,))
+
+    (value, result), wanted = xgpu.jit(derivative)(x, tangents, flags), jax.jit(derivative)(x, tangents, flags)
+    np.testing.assert_array_equal(value, wanted[0])
+    np.testing.assert_array_equal(result, wanted[1])
+
+
+@pytest.mark.parametrize(
+    ("combine", "second"), [(restarting_maximum, "pred"), (first_largest, "s32"), (sums_by_name, "f32")]
+)
+def test_what_equal_neighbours_do_not_break_is_a_scan(combine, second):
+    """The last is associative for names that are in order, of which equal ones are neighbours."""
+    source = load_source(lambda a, b: scan(combine)(a, b), ["f32[40]", f"{second}[40]"])
+    assert str(source.module).count('"xgpu.scan"') == 1
+    assert "stablehlo.pad" not in str(source.module)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

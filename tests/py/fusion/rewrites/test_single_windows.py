@@ -74,6 +74,20 @@ def test_updates_of_columns_are_part_of_other_kernels(columns):
     np.testing.assert_array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
 
 
+@pytest.mark.parametrize(("batch", "sizes"), [(0, (1, 3, 2)), (1, (2, 1, 2)), (2, (2, 3, 1))])
+def test_a_window_of_each_batch_without_indices_is_in_the_order_of_the_result(batch, sizes):
+    """Each begins at zero; a result has its batch first, wherever it is in the operand."""
+    numbers = lax.GatherDimensionNumbers((1, 2), (), (), (batch,), (0,))
+    shape = (3, 4, 5)
+    x, indices = np.arange(60, dtype=np.float32).reshape(shape), np.zeros((shape[batch], 0), np.int32)
+    compiled = xgpu.compile(
+        lambda x, i: lax.gather(x * 2, i, numbers, sizes, mode="clip"), "f32[3,4,5]", f"s32[{shape[batch]},0]"
+    )
+    window = tuple(slice(None) if i == batch else slice(size) for i, size in enumerate(sizes))
+    expected = np.moveaxis(2 * x[window], batch, 0)
+    np.testing.assert_array_equal(compiled.run(x, indices)[0], expected)
+
+
 def test_gradients_of_updates_of_columns_are_few_kernels():
     def predict(x, u):
         step = u - x[:, 0]
