@@ -22,8 +22,7 @@ class SliceSingleWindows(OperationRewrite):
     """Rewrites gathers of a single window at a known place, and dynamic slices at one, as slices.
 
     The gradient of ``x.at[:, 2].set(y)`` is such a gather. What looks for the origin of a slice sees where it lies, and
-    no kernel reads where it begins. One whose elements lie in
-    another order stays. Needs: nothing.
+    no kernel reads where it begins. One whose elements lie in another order stays. Needs: nothing.
 
     ```mlir
     %i = stablehlo.constant dense<2> : tensor<1xi32>
