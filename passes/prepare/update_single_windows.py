@@ -19,9 +19,8 @@ class UpdateSingleWindows(OperationRewrite):
     """Rewrites scatters of a single window at a known place, in most sectors of the array, as updates of a slice.
 
     ``x.at[1:-1].add(y)`` is such a scatter, and ``x.at[:, 2].set(y)`` for an array of four columns. Where memory has to
-    move most of the array, as one access of a warp moves a short one, updating it in place saves nothing, and what
-    reads the array or the result need not wait for a kernel of its own: kernels compute an update of a slice element by
-    element. Needs: nothing.
+    move most of the array, updating it in place saves nothing, and what reads the array or the result need not wait for
+    a kernel of its own: kernels compute an update of a slice element by element. Needs: nothing.
 
     ```mlir
     %1 = stablehlo.constant dense<1> : tensor<1xi32>

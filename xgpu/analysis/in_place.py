@@ -46,14 +46,14 @@ def can_update_in_place(op: ir.Operation) -> bool:
 def pays_in_place(whole: Shape, part: Shape, bits: int) -> bool:
     """Whether a slice of an array, of so many ``bits`` an element, touches few of the array's sectors.
 
-    A column of four touches all of them: to update it in place saves nothing. Nor does it in arrays that one access of
-    a warp holds, whose update would only be a launch of its own.
+    A column of four touches all of them: to update it in place saves nothing. Of arrays that one access of a warp
+    holds, elements count.
     """
-    if math.prod(whole) * bits <= WARP_SIZE * _ACCESS_BITS:
-        return False
     touched = span = float(bits)
+    is_short = math.prod(whole) * bits <= WARP_SIZE * _ACCESS_BITS
     for size, all_ in zip(reversed(part), reversed(whole), strict=True):
-        touched *= size * (overfetch(size * int(span)) if touched == span and size < all_ else 1)
+        is_run = touched == span and size < all_ and not is_short
+        touched *= size * (overfetch(size * int(span)) if is_run else 1)
         span *= all_
         touched = min(touched, span)
     return touched * _LEAST_SHARE <= span

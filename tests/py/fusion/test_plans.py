@@ -133,8 +133,7 @@ BODIES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[Any]]] = {
                 [],
                 [
                     *("stablehlo.dynamic_slice", "stablehlo.reshape", "stablehlo.dot_general"),
-                    # Sums of six layers are too few to be updated in place by a kernel of another kind.
-                    *("parts", "loop"),
+                    *("parts", "update_slice"),
                 ],
             ],
         ],

@@ -163,13 +163,13 @@ def test_ordered_updates_of_a_column_are_of_one_thread(columns: int) -> None:
 @pytest.mark.parametrize(
     ("dtype", "whole", "part", "run"),
     [
-        ("f32", "200", "33", 1),
+        ("f32", "100", "33", 1),
         ("f32", "3x4000x128", "1x3000x128", 4),
         ("f32", "3x4000x127", "1x3000x127", 1),
         ("f32", "3000x1030", "300x1026", 1),
         # Whole bytes of whole rows.
-        ("i4", "299x6", "33x6", 2),
-        ("i4", "299x6", "33x4", 1),
+        ("i4", "99x6", "33x6", 2),
+        ("i4", "99x6", "33x4", 1),
         ("i4", "3x4000x128", "1x3000x128", 16),
     ],
 )
