@@ -205,11 +205,9 @@ class _Grouper:
 
     def _fall_back(self, op: ir.Operation) -> None:
         """Let ``op`` fall back to XLA. Its operands are stored before it; kernels of its level can read its results."""
+        provide = self._provide_to_host if HOST in op.attributes else self._provide
         for operand in dict.fromkeys((*op.operands, *captured(op))):
-            if HOST in op.attributes:
-                self._provide_to_host(operand, op.name)
-            else:
-                self._provide(operand, op.name)
+            provide(operand, op.name)
         level = max((self._known.level(operand) for operand in (*op.operands, *captured(op))), default=0)
         self._fallbacks[op] = level
         for value in op.results:
@@ -336,9 +334,11 @@ class _Grouper:
         for operand in dict.fromkeys(op.operands):
             if operand in self._open:
                 self._store_behind_bitcasts(operand, _read_elsewhere(op))
+                level = max(level, self._known.level(operand))
                 if operand in targets:
                     self._view(operand)
-            elif not self._known.is_given(operand) and self._reach.reads(op, operand, targets, level):
+                    continue
+            if not self._known.is_given(operand) and self._reach.reads(op, operand, targets, level):
                 self._store(operand, _BEFORE_UPDATE)
         level = max(self._known.level(operand) for operand in op.operands)
         group = self._group(kind, level)

@@ -51,6 +51,28 @@ def test_updates_are_stored_first_though_what_they_depend_on_is_stored_as_well()
         assert launch.kernel.emitter == "loop" or len(launch.inputs) == 3
 
 
+@pytest.mark.parametrize(
+    "combine",
+    [lambda x: jnp.sum(x, 1), lambda x: lax.reduce_window(x[:, 0], 0.0, lax.add, (3,), (1,), "SAME")],
+    ids=["sums", "windows"],
+)
+def test_sums_that_are_their_own_updates_in_another_shape_are_copied(combine: Any) -> None:
+    """The kernel of the sums stores them; their other shape would be read there while they are updated."""
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=(1,), inserted_window_dims=(), scatter_dims_to_operand_dims=(0,)
+    )
+
+    def function(x: Any, i: Any) -> Any:
+        sums = combine(x)
+        return lax.scatter(sums, i[:, None], sums[None], numbers, mode="clip")
+
+    compiled = xgpu.compile(function, X, S((1,), jnp.int32))
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_allclose(compiled.run(*inputs)[0], compiled.reference(*inputs)[0], rtol=1e-5)
+    (update,) = (each for each in compiled.launches if each.kernel.emitter == "scatter")
+    assert len(set(update.inputs)) == 3
+
+
 def test_an_operand_that_is_its_own_update_is_copied() -> None:
     found = plan(lambda x: x.at[jnp.arange(40)[::-1]].add(x), X)
     assert [emitter for emitter, _, _ in found] == ["loop", "scatter"]
