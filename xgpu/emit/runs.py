@@ -108,12 +108,13 @@ def bytes_in_vain(accesses: Iterable[Access], shape: Shape, columns: int) -> tup
     """Return how many bytes of sectors a warp touches in vain for an element of rows of which it takes ``columns``.
 
     The rows are along the last dimension of ``shape``; the first number is for warps that take one row each, the second
-    for warps that take the same columns of all. What is touched several times counts once. 0 where that is too much to
-    look at.
+    for warps that take the same columns of all. What is touched several times counts once. 0 where there are fewer
+    elements, or too many to look at.
     """
     count, rows = columns * shape[-1], shape[-1]
     read = [(value, map_) for value, map_ in dict.fromkeys(accesses) if all(each.size for each in map_.symbols)]
-    if count * sum(math.prod(_sampled_sizes(map_)) for _, map_ in read) > _MOST_POINTS:
+    points = count * sum(math.prod(_sampled_sizes(map_)) for _, map_ in read)
+    if count > math.prod(shape) or points > _MOST_POINTS:
         return 0.0, 0.0
     apart = together = 0.0
     for times, loads in _by_array(read):

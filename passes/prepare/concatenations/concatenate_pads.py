@@ -59,7 +59,7 @@ class ConcatenatePads(BlockRewrite):
         replaced = list[ir.Operation]()
         operations = operations_of(block, (_PAD, UPDATE_SLICE, _ADD))
         for op in operations:
-            if op.name != _ADD:
+            if not _is_plain_add(op):
                 continue
             left, right = (sums.pop(value) if value in sums else _Sum.of(value) for value in op.operands)
             with ir.InsertionPoint(op), op.location:
@@ -73,10 +73,15 @@ class ConcatenatePads(BlockRewrite):
             erase_unused(operations)
 
 
+def _is_plain_add(op: ir.Operation) -> bool:
+    """Whether ``op`` is an addition of which nothing else is known: others are marked for XLA, say."""
+    return op.name == _ADD and not len(op.attributes)
+
+
 def _is_added(op: ir.Operation) -> bool:
     """Whether the result of ``op`` is used once, by an addition in its block."""
     result = op.results[0]
-    return not is_shared(result) and any(user.name == _ADD and user.block == op.block for user in users_of(result))
+    return not is_shared(result) and any(_is_plain_add(user) and user.block == op.block for user in users_of(result))
 
 
 @dataclass(frozen=True)
@@ -138,13 +143,16 @@ class _Sum:
     pieces: _Pieces
     is_joined: bool = False
     """Whether it is made in another way than the program makes it."""
+    has_zeros: bool = False
+    """Whether an array of zeros alone is one of those that are added in boxes."""
 
     @classmethod
     def of(cls, value: ir.Value) -> "_Sum":
         """Return a value as a piece if it is an array that zeros surround, and as none if all of it is zeros."""
         padded = _padded(value)
-        dense = value if padded is None and not _is_zero(value) else None
-        return cls(value, dense, padded or _Pieces.none(len(shape_of(value))))
+        has_zeros = padded is None and _is_zero(value)
+        dense = value if padded is None and not has_zeros else None
+        return cls(value, dense, padded or _Pieces.none(len(shape_of(value))), has_zeros=has_zeros)
 
     @property
     def is_whole(self) -> bool:
@@ -157,7 +165,9 @@ class _Sum:
             return self.original
         if not self.pieces:
             return self.dense or self.original
-        made = _put_together(self.pieces, self.original)
+        # One array has no zeros of another beside it, unless the program adds some: to know their sign, they stay.
+        is_alone = len(self.pieces.terms) == 1
+        made = None if is_alone and self.has_zeros else _put_together(self.pieces, self.original)
         if made is None:
             return self.original
         return made if self.dense is None else hlo.add(self.dense, made)
@@ -174,8 +184,9 @@ def _added(result: ir.Value, left: _Sum, right: _Sum) -> _Sum:
     first, second = (right, left) if is_turned else (left, right)
     pieces = first.pieces.with_all(second.pieces, are_alone=first.dense is None)
     if pieces is None:
-        return _Sum(result, first.value(), second.pieces, is_joined)
-    return _Sum(result, first.dense, pieces, is_joined or bool(first.pieces))
+        return _Sum(result, first.value(), second.pieces, is_joined, second.has_zeros)
+    has_zeros = first.has_zeros or second.has_zeros
+    return _Sum(result, first.dense, pieces, is_joined or bool(first.pieces), has_zeros)
 
 
 def _padded(value: ir.Value) -> _Pieces | None:
@@ -336,7 +347,7 @@ def _sum_of(term: Term) -> ir.Value:
 
 def _surrounded(pieces: _Pieces, shape: Sequence[int]) -> ir.Value:
     """Create an array of zeros around the only piece."""
-    array = _total(pieces.terms[0])
+    array = _sum_of(pieces.terms[0])
     starts, sizes, strides = pieces.boxes[0].tolist()
     limits = [start + (size - 1) * stride + 1 for start, size, stride in zip(starts, sizes, strides, strict=True)]
     high = [whole - limit for whole, limit in zip(shape, limits, strict=True)]

@@ -10,7 +10,7 @@ from xgpu.indexing.access import integer
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.passes.support.index_ops import erase_unused
 from xgpu.records import dataclass
-from xgpu.structure import defining_op, is_shared, replace_op
+from xgpu.structure import defining_op, is_shared, replace_op, users_of
 
 _CONCATENATE = "stablehlo.concatenate"
 
@@ -119,9 +119,10 @@ def _inner(value: ir.Value) -> _Inner | None:
 def _chain(value: ir.Value) -> list[ir.Operation]:
     """Return what gives ``value`` its shape, and the concatenation behind it: all that is used once."""
     chain = list[ir.Operation]()
-    op = defining_op(value)
+    (user,) = users_of(value) if not is_shared(value) else (None,)
+    op = None if user is None else defining_op(value)
     while op is not None and (op.name == _CONCATENATE or is_bitcast(op)) and not is_shared(op.results[0]):
-        if chain and op.block != chain[0].block:
+        if user is None or op.block != user.block:
             break
         chain.append(op)
         if op.name == _CONCATENATE:

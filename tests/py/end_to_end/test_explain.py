@@ -59,7 +59,7 @@ def test_a_jitted_function_explains_itself() -> None:
     (kernel,) = report.kernels
     assert (kernel.emitter, kernel.operation, kernel.bytes) == ("loop", "add", 2 * 4 * 1024 * 1024)
     assert kernel.seconds == pytest.approx(kernel.bytes / 4.8e12, rel=0.6)
-    assert report.kernels[0].schedule == {"threads": 128, "vector": 4, "rows": 1}
+    assert report.kernels[0].schedule == {"threads": 128, "vector": 4, "rows": 1, "row": 1024}
     assert "threads = 128, vector = 4, rows = 1" in str(report)
     assert not report.fallbacks
 

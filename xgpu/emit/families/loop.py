@@ -260,8 +260,10 @@ class LoopSchedule(BlockSchedule):
     @classmethod
     def beside(cls, given: Mapping[str, int], facts: ElementwiseFusion) -> Self:
         """Rows are taken one by one if the given runs do not divide them."""
-        chosen = cls.of(facts)
-        return replace(chosen, rows=1) if chosen.row % given.get("vector", 1) else chosen
+        chosen, vector = cls.of(facts), given.get("vector", 1)
+        # Any value may be given; what is no number of elements is refused later.
+        is_run = type(vector) is int and vector > 0
+        return replace(chosen, rows=1) if is_run and chosen.row % vector else chosen
 
     @property
     def block_threads(self) -> int:

@@ -1,6 +1,7 @@
 """The loop emitter's map writes each element of an output exactly once, told from the map alone."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -122,8 +123,8 @@ def test_one_row_a_thread(shape: tuple[int, ...], element: str, vectors: int) ->
         assert loop.thread_to_output(0).is_bijection(shape) is True
 
 
-def moved(shape: tuple[int, ...], order: tuple[int, ...], element: str) -> LoopEmitter:
-    """Return the emitter of a fusion that moves the dimensions of an array."""
+def moved(shape: tuple[int, ...], order: tuple[int, ...], element: str, threads: int | None = None) -> LoopEmitter:
+    """Return the emitter of a fusion that moves the dimensions of an array, for a GPU of so many threads."""
     given = "x".join([*map(str, shape), element])
     result = "x".join([*(str(shape[each]) for each in order), element])
     text = f"""func.func @main(%x: tensor<{given}>) -> tensor<{result}> {{
@@ -131,7 +132,10 @@ def moved(shape: tuple[int, ...], order: tuple[int, ...], element: str) -> LoopE
       return %0 : tensor<{result}> }}"""
     module = ir.Module.parse(text)
     block = module.body.operations[0].operation.regions[0].blocks[0]
-    facts = ElementwiseFusion(Fusion("fusion_0", block, device("sm_90a"), Options()))
+    gpu = device("sm_90a")
+    if threads is not None:
+        gpu = replace(gpu, sm_count=1, max_threads_per_sm=threads)
+    facts = ElementwiseFusion(Fusion("fusion_0", block, gpu, Options()))
     return LoopEmitter(facts, LoopSchedule.of(facts))
 
 
@@ -164,6 +168,13 @@ def test_rows_are_taken_one_by_one(shape: tuple[int, ...], order: tuple[int, ...
     """Columns become interleaved, few elements, more rows than a thread takes, and rows that stay whole."""
     with ir.make_context():
         assert moved(shape, order, "f32").schedule.rows == 1
+
+
+def test_fewer_elements_than_a_warp_takes() -> None:
+    """On a device of few threads, rows may be shorter than what is looked at."""
+    with ir.make_context():
+        loop = moved((88, 3), (1, 0), "i8", threads=64)
+        assert loop.thread_to_output(0).is_bijection((3, 88)) is True
 
 
 def test_small_results_use_all_threads() -> None:

@@ -90,6 +90,27 @@ def test_random_sums(part: int) -> None:
     agrees(xgpu.compile(function, *inputs), inputs)
 
 
+SAME_PLACE = {
+    "two": lambda p, a, b, c: p(a) + p(b),
+    "after another": lambda p, a, b, c: c + (p(a) + p(b)),
+    "zeros first": lambda p, a, b, c: (jnp.zeros(6) + p(a)) + p(b),
+    "zeros between": lambda p, a, b, c: p(a) + (jnp.zeros(6) + p(b)),
+    "one that overlaps": lambda p, a, b, c: lax.pad(c[:5], np.float32(0), [(0, 1, 0)]) + (p(a) + p(b)),
+}
+
+
+@pytest.mark.parametrize("function", SAME_PLACE.values(), ids=SAME_PLACE)
+def test_negative_zeros_at_one_place_stay_negative(function: Any) -> None:
+    """No zero is added there, unless the program adds an array of zeros, which XLA takes to change nothing."""
+
+    def total(*arrays: Any) -> Any:
+        return function(lambda x: lax.pad(x, np.float32(0), [(1, 3, 0)]), *arrays)
+
+    inputs = tuple(np.full(size, -0.0, np.float32) for size in (2, 2, 6))
+    (got,) = xgpu.compile(total, *inputs).run(*inputs)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(total(*map(jnp.asarray, inputs))))
+
+
 def _columns(x: Any) -> Any:
     return jnp.sum(jnp.sin(x[:, 0]) * x[:, 1] + x[:, 2] * x[:, 0])
 

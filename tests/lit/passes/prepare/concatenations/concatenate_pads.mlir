@@ -76,12 +76,10 @@ func.func @main(%x: tensor<4x3xf32>, %y: tensor<4x3xf32>) -> tensor<4x6xf32> {
 // CHECK-NEXT:    %[[E:.*]] = stablehlo.add %arg2, %[[D]] : tensor<4xf32>
 // CHECK-NEXT:    %[[F:.*]] = stablehlo.concatenate %[[C]], %[[E]], dim = 0 : (tensor<2xf32>, tensor<4xf32>) -> tensor<6xf32>
 // CHECK-NEXT:    %[[G:.*]] = stablehlo.add %arg0, %[[F]] : tensor<6xf32>
-// CHECK-NEXT:    %[[H:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<2xf32>
-// CHECK-NEXT:    %[[I:.*]] = stablehlo.add %arg3, %[[H]] : tensor<2xf32>
-// CHECK-NEXT:    %[[J:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-// CHECK-NEXT:    %[[K:.*]] = stablehlo.pad %[[I]], %[[J]], low = [0], high = [4], interior = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<6xf32>
-// CHECK-NEXT:    %[[L:.*]] = stablehlo.add %[[G]], %[[K]] : tensor<6xf32>
-// CHECK-NEXT:    return %[[L]] : tensor<6xf32>
+// CHECK-NEXT:    %[[H:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+// CHECK-NEXT:    %[[I:.*]] = stablehlo.pad %arg3, %[[H]], low = [0], high = [4], interior = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<6xf32>
+// CHECK-NEXT:    %[[J:.*]] = stablehlo.add %[[G]], %[[I]] : tensor<6xf32>
+// CHECK-NEXT:    return %[[J]] : tensor<6xf32>
 func.func @main(%a: tensor<6xf32>, %x: tensor<2xf32>, %y: tensor<4xf32>, %z: tensor<2xf32>) -> tensor<6xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %0 = stablehlo.pad %x, %zero, low = [0], high = [4], interior = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<6xf32>
@@ -125,12 +123,10 @@ func.func @main(%x: tensor<2x1xf32>, %y: tensor<2x1xf32>) -> tensor<2x2xf32> {
 // CHECK-NEXT:    %[[A:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
 // CHECK-NEXT:    %[[B:.*]] = stablehlo.pad %arg0, %[[A]], low = [1], high = [2], interior = [1] : (tensor<2xf32>, tensor<f32>) -> tensor<6xf32>
 // CHECK-NEXT:    %[[C:.*]] = stablehlo.add %arg0, %arg1 : tensor<2xf32>
-// CHECK-NEXT:    %[[D:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<2xf32>
-// CHECK-NEXT:    %[[E:.*]] = stablehlo.add %[[C]], %[[D]] : tensor<2xf32>
-// CHECK-NEXT:    %[[F:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-// CHECK-NEXT:    %[[G:.*]] = stablehlo.pad %[[E]], %[[F]], low = [2], high = [2], interior = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<6xf32>
-// CHECK-NEXT:    %[[H:.*]] = stablehlo.add %[[B]], %[[G]] : tensor<6xf32>
-// CHECK-NEXT:    return %[[H]] : tensor<6xf32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.pad %[[C]], %[[D]], low = [2], high = [2], interior = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<6xf32>
+// CHECK-NEXT:    %[[F:.*]] = stablehlo.add %[[B]], %[[E]] : tensor<6xf32>
+// CHECK-NEXT:    return %[[F]] : tensor<6xf32>
 func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<6xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %0 = stablehlo.pad %x, %zero, low = [1], high = [2], interior = [1] : (tensor<2xf32>, tensor<f32>) -> tensor<6xf32>
