@@ -201,8 +201,9 @@ def _atan2(dtype: DType, facts: Sequence[Facts]) -> Facts | None:
 def _power(dtype: DType, facts: Sequence[Facts]) -> Facts | None:
     x, y = facts
     if dtype.is_integer:
-        # XLA looks at the lowest six bits of an exponent alone.
-        return integers(dtype, *integer_range(dtype)) if y.hi <= 63 else None
+        # XLA looks at the lowest six bits of an exponent alone, and divides one by a zero whose exponent is -1.
+        is_same = y.hi <= 63 and (y.lo >= 0 or x.nonzero)
+        return integers(dtype, *integer_range(dtype)) if is_same else None
     if not (x.exact and y.exact and x.nonzero and x.lo >= 0) or x.special or y.special or y.magnitude > 3:
         return None
     return _bounded(dtype, _inexact(0, x.magnitude**3 + 8, (x.smallest / max(1, x.magnitude)) ** 3, TERMINAL, True))
