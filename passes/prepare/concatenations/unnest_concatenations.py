@@ -10,7 +10,7 @@ from xgpu.indexing.access import integer
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.passes.support.index_ops import erase_unused
 from xgpu.records import dataclass
-from xgpu.structure import defining_op, is_shared, replace_op, users_of
+from xgpu.structure import defining_op, is_shared, replace_op
 
 _CONCATENATE = "stablehlo.concatenate"
 
@@ -52,7 +52,7 @@ class UnnestConcatenations(OperationRewrite):
         before, after = shape[:axis], shape[last + 1 :]
         rest = math.prod((*before, *after))
         values = [reshape(part, [*before, math.prod(shape_of(part)) // rest, *after]) for part in parts]
-        behind = [each for value in op.operands for each in reversed(_chain(value))]
+        behind = [each for value in op.operands for each in reversed(_chain(value, op.block))]
         replace_op(op, [reshape(hlo.concatenate(values, axis), shape)])
         erase_unused(behind)
 
@@ -65,7 +65,7 @@ def _rows(op: ir.Operation) -> Found | None:
     """Return what ``op``, whose parts are rows, concatenates along its dimension and those after it together."""
     axis, shape = integer(op, "dimension"), shape_of(op.results[0])
     run = math.prod(shape[axis + 1 :])
-    nested = [_inner(value) if shape_of(value)[axis] == 1 else None for value in op.operands]
+    nested = [_inner(value, op.block) if shape_of(value)[axis] == 1 else None for value in op.operands]
     rows = [each if each is not None and each.width * each.extent == run else None for each in nested]
     width = next((each.width for each in rows if each is not None), None)
     # All dimensions that one row is cut along become one with that of the rows; rows cut along others stay whole.
@@ -86,7 +86,7 @@ def _columns(op: ir.Operation) -> Found | None:
         return None
     columns = list[list[ir.Value]]()
     for value in op.operands:
-        column, width = _inner(value), math.prod(shape_of(value)[first + 1 :])
+        column, width = _inner(value, op.block), math.prod(shape_of(value)[first + 1 :])
         if column is None or column.width != width or not column.extent == len(column.parts) == shape[first]:
             return None
         columns.append(column.parts)
@@ -104,9 +104,9 @@ class _Inner:
     """How many elements lie one after the other at an index along that dimension."""
 
 
-def _inner(value: ir.Value) -> _Inner | None:
-    """Return the concatenation that ``value`` is, with another shape or not; None if it is none."""
-    chain = _chain(value)
+def _inner(value: ir.Value, block: ir.Block) -> _Inner | None:
+    """Return the concatenation of ``block`` that ``value`` is, with another shape or not; None if it is none."""
+    chain = _chain(value, block)
     if not chain or chain[-1].name != _CONCATENATE:
         return None
     axis, shape = integer(chain[-1], "dimension"), shape_of(chain[-1].results[0])
@@ -116,13 +116,15 @@ def _inner(value: ir.Value) -> _Inner | None:
     return _Inner(parts, shape[axis], math.prod(shape[axis + 1 :]))
 
 
-def _chain(value: ir.Value) -> list[ir.Operation]:
-    """Return what gives ``value`` its shape, and the concatenation behind it: all that is used once."""
+def _chain(value: ir.Value, block: ir.Block) -> list[ir.Operation]:
+    """Return what gives ``value`` its shape, and the concatenation behind it: all that is of ``block``, and used once.
+
+    What a loop reads from outside is made once, and stays there.
+    """
     chain = list[ir.Operation]()
-    (user,) = users_of(value) if not is_shared(value) else (None,)
-    op = None if user is None else defining_op(value)
-    while op is not None and (op.name == _CONCATENATE or is_bitcast(op)) and not is_shared(op.results[0]):
-        if user is None or op.block != user.block:
+    op = defining_op(value)
+    while op is not None and op.block == block and not is_shared(op.results[0]):
+        if op.name != _CONCATENATE and not is_bitcast(op):
             break
         chain.append(op)
         if op.name == _CONCATENATE:

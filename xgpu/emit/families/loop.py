@@ -215,7 +215,8 @@ class ElementwiseFusion:
     def _run_of_rows(self, rows: Rows, longest: int) -> int | None:
         """Return the longest run in each of ``rows`` for which a thread has registers; None if they are too many.
 
-        Half of the device's threads hide the latency of memory, if each has several loads; all have work in any case.
+        Half of the device's threads hide the latency of memory, if each has several loads. There is a column for each
+        of all the device's threads: what is smaller is in caches anyway.
         """
         device = self.fusion.device
         if rows.count > MOST_ROWS or self.elements // rows.count < device.resident_threads:

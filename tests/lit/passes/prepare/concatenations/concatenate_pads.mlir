@@ -194,3 +194,43 @@ func.func @main(%a: tensor<1x2xi8>, %b: tensor<2x1xi8>) -> tensor<3x3xi8> {
   %6 = stablehlo.add %4, %5 : tensor<3x3xi8>
   return %6 : tensor<3x3xi8>
 }
+
+// -----
+
+// An addition that is marked for XLA stays: it would lose its mark.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<2xf32>, %arg1: tensor<4xf32>) -> tensor<6xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.pad %arg0, %[[A]], low = [0], high = [4], interior = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<6xf32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.pad %arg1, %[[A]], low = [2], high = [0], interior = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<6xf32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.add %[[B]], %[[C]] {xgpu.fallback = "what follows a product"} : tensor<6xf32>
+// CHECK-NEXT:    return %[[D]] : tensor<6xf32>
+func.func @main(%x: tensor<2xf32>, %y: tensor<4xf32>) -> tensor<6xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.pad %x, %zero, low = [0], high = [4], interior = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<6xf32>
+  %1 = stablehlo.pad %y, %zero, low = [2], high = [0], interior = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<6xf32>
+  %2 = stablehlo.add %0, %1 {xgpu.fallback = "what follows a product"} : tensor<6xf32>
+  return %2 : tensor<6xf32>
+}
+
+// -----
+
+// Zeros that are added to one array stay: they decide the sign of a zero.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<2xf32>, %arg1: tensor<2xf32>) -> tensor<6xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<6xf32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.pad %arg0, %[[B]], low = [0], high = [4], interior = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<6xf32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.pad %arg1, %[[B]], low = [0], high = [4], interior = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<6xf32>
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.add %[[A]], %[[C]] : tensor<6xf32>
+// CHECK-NEXT:    %[[F:.*]] = stablehlo.add %[[E]], %[[D]] : tensor<6xf32>
+// CHECK-NEXT:    return %[[F]] : tensor<6xf32>
+func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<6xf32> {
+  %zeros = stablehlo.constant dense<0.0> : tensor<6xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.pad %x, %zero, low = [0], high = [4], interior = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<6xf32>
+  %1 = stablehlo.pad %y, %zero, low = [0], high = [4], interior = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<6xf32>
+  %2 = stablehlo.add %zeros, %0 : tensor<6xf32>
+  %3 = stablehlo.add %2, %1 : tensor<6xf32>
+  return %3 : tensor<6xf32>
+}

@@ -79,3 +79,35 @@ func.func @main(%a: tensor<2x3xf32>, %b: tensor<1x3xf32>) -> (tensor<4x6xf32>, t
   %4 = stablehlo.concatenate %3, %3, dim = 0 : (tensor<1x6xf32>, tensor<1x6xf32>) -> tensor<2x6xf32>
   return %2, %4, %3 : tensor<4x6xf32>, tensor<2x6xf32>, tensor<1x6xf32>
 }
+
+// -----
+
+// What a loop reads from outside is put together there, once.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8x1x2xf32>, %arg1: tensor<8x1x3xf32>, %arg2: tensor<8x2x5xf32>, %arg3: tensor<i32>) -> tensor<8x2x5xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.concatenate %arg0, %arg1, dim = 2 : (tensor<8x1x2xf32>, tensor<8x1x3xf32>) -> tensor<8x1x5xf32>
+// CHECK-NEXT:    %[[B:.*]]:2 = stablehlo.while(%[[C:.*]] = %arg3, %[[D:.*]] = %arg2) : tensor<i32>, tensor<8x2x5xf32>
+// CHECK-NEXT:    cond {
+// CHECK-NEXT:      %[[E:.*]] = stablehlo.constant dense<0> : tensor<i32>
+// CHECK-NEXT:      %[[F:.*]] = stablehlo.compare GT, %[[C]], %[[E]], SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+// CHECK-NEXT:      stablehlo.return %[[F]] : tensor<i1>
+// CHECK-NEXT:    } do {
+// CHECK-NEXT:      %[[H:.*]] = stablehlo.concatenate %[[A]], %[[D]], dim = 1 : (tensor<8x1x5xf32>, tensor<8x2x5xf32>) -> tensor<8x3x5xf32>
+// CHECK-NEXT:      %[[G:.*]] = stablehlo.slice %[[H]] [0:8, 0:2, 0:5] : (tensor<8x3x5xf32>) -> tensor<8x2x5xf32>
+// CHECK-NEXT:      stablehlo.return %[[C]], %[[G]] : tensor<i32>, tensor<8x2x5xf32>
+// CHECK-NEXT:    }
+// CHECK-NEXT:    return %[[B]]#1 : tensor<8x2x5xf32>
+func.func @main(%a: tensor<8x1x2xf32>, %b: tensor<8x1x3xf32>, %c: tensor<8x2x5xf32>, %n: tensor<i32>) -> tensor<8x2x5xf32> {
+  %0 = stablehlo.concatenate %a, %b, dim = 2 : (tensor<8x1x2xf32>, tensor<8x1x3xf32>) -> tensor<8x1x5xf32>
+  %1:2 = stablehlo.while(%i = %n, %x = %c) : tensor<i32>, tensor<8x2x5xf32>
+  cond {
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %2 = stablehlo.compare GT, %i, %zero, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  } do {
+    %2 = stablehlo.concatenate %0, %x, dim = 1 : (tensor<8x1x5xf32>, tensor<8x2x5xf32>) -> tensor<8x3x5xf32>
+    %3 = stablehlo.slice %2 [0:8, 0:2, 0:5] : (tensor<8x3x5xf32>) -> tensor<8x2x5xf32>
+    stablehlo.return %i, %3 : tensor<i32>, tensor<8x2x5xf32>
+  }
+  return %1#1 : tensor<8x2x5xf32>
+}
