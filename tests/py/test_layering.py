@@ -41,6 +41,7 @@ LAYERS = (
     ("xgpu.fusion.widened_operands",),
     ("xgpu.fusion.loops",),
     ("xgpu.fusion.grouping",),
+    ("xgpu.fusion.grouping.merging",),
     ("xgpu.fusion",),
     ("xgpu.emit",),
     ("xgpu.emit.families",),

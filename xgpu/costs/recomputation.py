@@ -5,7 +5,7 @@ computations count beside those reads.
 """
 
 import math
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from xgpu.costs.time import bytes_per_instruction
 from xgpu.costs.values import bytes_of, instructions, is_immediate
 from xgpu.device import Device
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.access import identity_map, shape_of
+from xgpu.indexing.access import identity_map, integers, shape_of
 from xgpu.indexing.affine import linearize
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
@@ -28,6 +28,7 @@ from xgpu.structure import defining_op, dtype_of
 from xgpu.target_machine import WARP_SIZE
 
 _TRANSPOSE = "stablehlo.transpose"
+_GATHER = "stablehlo.gather"
 MOST_VISITED = 256
 """Operations after which a value is known to be expensive, and its slice is followed no further."""
 MOST_MOVES = 24
@@ -125,20 +126,19 @@ class Costs:
             step = steps[each] or self._step(each)
             # Of what a sum of few numbers adds, several elements are computed for each.
             total += step.instructions * max(1.0, times)
-            if not has_tiles and step.touched > touched:
-                touched = step.touched
-            for operand, count in step.reads:
+            for operand, count, apart in step.reads:
                 if is_known is not None and is_known(operand, count):
                     continue
+                own = max(touched, apart) if not has_tiles or not step.has_tile else touched
                 if stored_at.get(operand, level) < level:
-                    counted = round(touched * count)
+                    counted = round(own * count)
                     if operand not in read:
                         total += LOAD * times * count / step.elements
                     if counted > read.get(operand, 0):
                         read[operand] = counted
                 elif operand not in seen:
                     seen.add(operand)
-                    pending.append((operand, touched, times * count / step.elements))
+                    pending.append((operand, own, times * count / step.elements))
         return Cost(sum([self.byte_size(each, count) for each, count in read.items()]), total, len(seen))
 
     def _step(self, value: Number) -> "_Step":
@@ -146,9 +146,10 @@ class Costs:
         assert maker is not None
         op, results = self._block.operations[maker], self._block.results[maker]
         most = elements_read(op, max(map(self._block.elements, results)))
-        counts = zip(self._block.operands[maker], op.operands, most, strict=True)
-        reads = tuple([(operand, count) for operand, each, count in counts if not is_immediate(each)])
-        step = _Step(instructions(op), reads, _touched(op), max(1, *map(self._block.elements, results)))
+        counts = zip(self._block.operands[maker], op.operands, most, _touched(op), strict=True)
+        reads = tuple([(operand, count, apart) for operand, each, count, apart in counts if not is_immediate(each)])
+        is_moved = op.name == _TRANSPOSE
+        step = _Step(instructions(op), reads, is_moved, max(1, *map(self._block.elements, results)))
         for each in results:
             self._steps[each] = step
         return step
@@ -200,16 +201,33 @@ def _moved_from(value: ir.Value) -> Set[ir.Value]:
 class _Step:
     """An operation's instructions for an element, and its operands with the most elements that it reads of each.
 
-    ``touched`` is how many elements' bytes a warp touches for each that it reads; ``elements`` those of the result.
+    With each there is how many elements' bytes a warp touches for one that it reads, unless a kernel moves it by a
+    tile, if it ``has_tile`` for it. ``elements`` are those of the result.
     """
 
     instructions: int
-    reads: tuple[tuple[Number, int], ...]
-    touched: float
+    reads: tuple[tuple[Number, int, float], ...]
+    has_tile: bool
     elements: int
 
 
-def _touched(op: ir.Operation) -> float:
-    """Return how many times the bytes are touched of what an operation transposes, 1 for all others."""
-    moved = transpose_of(op) if op.name == _TRANSPOSE else None
-    return 1.0 if moved is None else overfetch(moved.group * dtype_of(op.operands[0]).storage_bits)
+def _touched(op: ir.Operation) -> list[float]:
+    """Return how many times the bytes are touched of what an operation transposes or gathers, 1 for other operands."""
+    found = [1.0] * len(op.operands)
+    if op.name == _TRANSPOSE and (moved := transpose_of(op)) is not None:
+        found[0] = overfetch(moved.group * dtype_of(op.operands[0]).storage_bits)
+    if op.name == _GATHER:
+        found[0] = overfetch(
+            _run(shape_of(op.operands[0]), integers(op, "slice_sizes")) * dtype_of(op.operands[0]).storage_bits
+        )
+    return found
+
+
+def _run(shape: Sequence[int], sizes: Sequence[int]) -> int:
+    """Return how many neighbours in memory a slice of such sizes has, at least."""
+    run = 1
+    for size, whole in zip(reversed(sizes), reversed(shape), strict=True):
+        run *= size
+        if size != whole:
+            break
+    return run

@@ -15,12 +15,12 @@ from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
 from xgpu.fusion.fusion_writer import Call, Draft, FusionNames, FusionWriter
 from xgpu.fusion.grouping.decisions import Decision, Verdict, describe, emitted
-from xgpu.fusion.grouping.delayed_reductions import delay_reductions
 from xgpu.fusion.grouping.families import Families, KernelFamily
 from xgpu.fusion.grouping.groups import Group, Grouping
+from xgpu.fusion.grouping.merging.delayed_reductions import delay_reductions
+from xgpu.fusion.grouping.merging.side_outputs import merge_side_outputs
+from xgpu.fusion.grouping.merging.small_kernels import merge_small_kernels
 from xgpu.fusion.grouping.shared_values import group_operations
-from xgpu.fusion.grouping.side_outputs import merge_side_outputs
-from xgpu.fusion.grouping.small_kernels import merge_small_kernels
 from xgpu.hlo.stablehlo_builder import empty_constant
 from xgpu.indexing.hlo_maps import unchanged
 from xgpu.records import dataclass

@@ -334,3 +334,30 @@ def test_what_costs_no_instructions_more_to_store_is_stored():
 
     elements = (1 << 22) - 3
     assert f"({elements},)" in _stored(jax.grad(loss), f"f32[{elements}]")
+
+
+GATHERED = {
+    "elements": (lambda x, i: jax.nn.softmax(x[i]), ("f32[4194304]", "s32[4194304]"), 1),
+    "short rows": (lambda x, i: jax.nn.softmax(x[i], 0), ("f32[2000000,2]", "s32[4000000]"), 1),
+    "few": (lambda x, i: jax.nn.softmax(x[i]), ("f32[100000]", "s32[10000]"), 3),
+    "long rows": (lambda x, i: jax.nn.softmax(x[i], 0), ("f32[50000,512]", "s32[8192]"), 3),
+}
+
+
+@pytest.mark.parametrize("name", GATHERED)
+def test_what_is_gathered_from_sectors_all_over_is_stored_for_all_readers(name):
+    """Each element of its own sector costs eight times its bytes: all kernels wait for the one that gathers them."""
+    function, shapes, gathering = GATHERED[name]
+    program = xgpu.compile(function, *shapes, target="sm_90a")
+    fusions = program.ir("fusions").split("func.func private @")[1:]
+    assert sum('"stablehlo.gather"' in each for each in fusions) == gathering
+
+
+@pytest.mark.parametrize("name", GATHERED)
+def test_what_is_gathered_is_right(name):
+    function, shapes, _ = GATHERED[name]
+    size = 100_000 if name == "elements" else 50
+    program = xgpu.compile(function, *(re.sub(r"\d{4,}", str(size), each) for each in shapes))
+    inputs = program.random_inputs()
+    found, expected = program.run(*inputs), program.reference(*inputs)
+    assert all(np.allclose(*each, rtol=1e-4, atol=1e-5, equal_nan=True) for each in zip(found, expected, strict=True))

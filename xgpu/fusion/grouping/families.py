@@ -17,6 +17,7 @@ from xgpu.device import Device
 from xgpu.fusion.grouping.decisions import Decision
 from xgpu.fusion.grouping.moves import Moves
 from xgpu.indexing.access import Shape, shape_of
+from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
 
@@ -94,6 +95,10 @@ class KernelFamily(ABC):
 
     ``reads_memory``: the operands of heroes are arrays in memory, as they are.
 
+    ``walk`` returns the order in which blocks go over the elements of a hero's operands, and of its results, which are
+    as many: a map to their indices, by the last dimensions of which a block takes elements at about one time. Families
+    without it, other than of loops, read what is transposed as well as anything else.
+
     ``stores_beside``: a kernel can store other arrays of the shape of its heroes' operands, which its threads walk.
 
     ``parts``: the families whose kernels can be parts of one kernel of this family, which computes them side by side.
@@ -106,6 +111,7 @@ class KernelFamily(ABC):
     merge: Merge | None = None
     is_cooperative: bool = True
     overwrites: bool = False
+    walk: Callable[[ir.Operation], IndexingMap] | None = None
     stores_beside: bool = False
     reads_memory: bool = False
     follows: Callable[[ir.Operation, Form], bool] | None = None

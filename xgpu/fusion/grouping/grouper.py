@@ -14,8 +14,6 @@ from xgpu.analysis.heroes import Form, follow, is_packed
 from xgpu.analysis.in_place import UPDATE_SLICE, updated_operands
 from xgpu.analysis.root_indices import MOST_ROOTS
 from xgpu.analysis.transposes import moves_rows, transpose_of
-from xgpu.costs.sectors import overfetch
-from xgpu.costs.values import byte_size
 from xgpu.dialects.attributes import HOST
 from xgpu.fusion.fallback import (
     CONTRACTIONS,
@@ -26,6 +24,7 @@ from xgpu.fusion.fallback import (
     is_address_for,
     is_cast_for,
 )
+from xgpu.fusion.grouping.across import is_made_across, reads_apart
 from xgpu.fusion.grouping.block_facts import BlockFacts
 from xgpu.fusion.grouping.families import KernelFamily, Kind
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping, Levels
@@ -35,7 +34,6 @@ from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import arrays_read
 from xgpu.fusion.widened_operands import widening
 from xgpu.indexing.access import shape_of
-from xgpu.indexing.hlo_maps import accesses
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
 from xgpu.structure import captured, dtype_of, is_constant, is_used, producer
@@ -381,15 +379,13 @@ class _Grouper:
         if not groups:
             return False
         group = max(groups, key=lambda each: each.level)
-        if not group.kind.family.is_cooperative and self._reads_apart(group.heroes[0], op):
-            return False
         others = [operand for operand in op.operands if operand not in group.forms]
         if any(each.level == group.level for each in groups - {group}):
             return False
         if any(operand not in self._open and self._known.level(operand) > group.level for operand in others):
             return False
         form = follow(op, [group.forms.get(operand) for operand in op.operands])
-        if form is None or not self._follows(group, op, form, others):
+        if form is None or not self._follows(group, op, form, others) or self._is_across(group, op, form, others):
             return False
         (result,) = op.results
         if group.kind.family.is_cooperative and is_packed(result):
@@ -403,17 +399,14 @@ class _Grouper:
         self._levels[result] = group.level
         return True
 
-    def _reads_apart(self, hero: ir.Operation, op: ir.Operation) -> bool:
-        """Whether threads that make neighbours of ``op``, a transpose, would read what ``hero`` does apart, at a cost.
-
-        Each of them reads all that an element of the hero is made from. A tile moves the one element later.
-        """
-        transpose = transpose_of(op) if op.name == "stablehlo.transpose" else None
-        if transpose is None:
+    def _is_across(self, group: _Begun, op: ir.Operation, form: Form, others: Sequence[ir.Value]) -> bool:
+        """Whether a kernel that has a tile should compute ``op`` instead of that of ``group``, which it follows."""
+        family, hero, target = group.kind.family, group.heroes[0], self._facts.target
+        if not family.is_cooperative:
+            return reads_apart(hero, op, target)
+        if family.walk is None:
             return False
-        read = byte_size(hero.results[0]) * math.prod(each.size for each in accesses(hero)[0].map.symbols)
-        more = overfetch(transpose.group * dtype_of(op.results[0]).storage_bits) - 1
-        return more * read > self._facts.target.memory_bandwidth * self._facts.target.launch_seconds
+        return is_made_across(op, family.walk(hero).compose(form.forward), others, self._is_in_memory, target)
 
     def _follows(self, group: _Begun, op: ir.Operation, form: Form, others: Sequence[ir.Value]) -> bool:
         """Whether the family of ``group`` has code for ``op``, and for what its kernel would compute it from."""

@@ -26,6 +26,7 @@ from xgpu.costs.values import byte_size, elements
 from xgpu.device import Device
 from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping import decisions
+from xgpu.fusion.grouping.across import read_across
 from xgpu.fusion.grouping.block_facts import BlockFacts
 from xgpu.fusion.grouping.decisions import Decision, Verdict
 from xgpu.fusion.grouping.families import Families, Kind
@@ -56,7 +57,7 @@ _MOST_INSTRUCTIONS = 20 * MOST_VISITED
 _MANY = "computed {} times for each element otherwise; storing it pays from {} instructions on, and it takes more"
 _FEW = "computed {} times for each element; storing it would pay from {} instructions on, and it takes fewer"
 _CHEAP = "computed {} times for each element, in less time than storing it takes, whatever it is computed from"
-_COSTS = "to recompute it in {} later kernels takes the time of {:,.0f} bytes of traffic, to store and read it {:,.0f}"
+_COSTS = "to recompute it in {} kernels takes the time of {:,.0f} bytes of traffic, to store and read it {:,.0f}"
 """Texts of reasons."""
 _LONG = Reason("one thread would compute an element of what is computed from it for many launches otherwise")
 _GROUPINGS = 8
@@ -87,19 +88,20 @@ def group_operations(
         # What was chosen for the groups before is nearly what will be for these.
         expected = {value: level for value, level in choice.items() if value not in known.stored_at}
         choice, more, why = _choose(known, families, costs, evaluations, target, expected)
+        chosen = {block.values[value]: (level, why[value].reason) for value, level in reversed(choice.items())}
+        planned = grouping.storing(chosen, families)
         reasons = {block.values[value]: why[value].reason for value in more}
-        if not more:
+        if not reasons:
             # Only what no rule stores is one thread's work.
             by_kernels = [op for number, op in enumerate(operations) if number not in known.falling_back]
-            stored = grouping.stored_at.keys() | {block.values[value] for value in choice}
+            stored = grouping.stored_at.keys() | chosen.keys()
             reasons = dict.fromkeys(long_elements(by_kernels, stored, evaluations, target), _LONG)
+            reasons = reasons or read_across(by_kernels, planned, families, target)
         if not reasons:
             break
         awaited |= reasons
-    chosen = {block.values[value]: (level, why[value].reason) for value, level in reversed(choice.items())}
-    grouping = grouping.storing(chosen, families)
     recomputed = [each for each in reversed(why.values()) if each.verdict == Verdict.RECOMPUTED]
-    return grouping, [*decisions.stored(grouping.why_stored), *recomputed]
+    return planned, [*decisions.stored(planned.why_stored), *recomputed]
 
 
 def _may_be_stored(block: NumberedBlock, number: int) -> bool:
@@ -278,15 +280,23 @@ class _Round:
         can_wait = any(each.kernel is not own for each in needed)
         is_repeated = _evaluations(needed) > size
         if is_repeated and can_wait and self._decide(value, self._waiting_for(value, size, needed)):
-            self.awaited.add(value)
-            followed = 1 + max([self._followed.get(each.kernel, 0) for each in needed])
             if own is None:
-                return self._wanted_by_loop(value, level, followed)
-            self._followed[own] = max(followed, 1 + self._followed.get(own, 0))
+                return self._waits(value, level, needed)
+            self.awaited.add(value)
+            self._followed[own] = max(self._after(needed), 1 + self._followed.get(own, 0))
             self._evaluations.want(value, own, ONLY)
             return [Need(own, ONLY, 1, size)]
         is_once = _kernels(needed) == 1 and not is_repeated
         return needed if own or is_once or before is not None else self._consider_later(value, needed)
+
+    def _waits(self, value: Number, level: int, needed: _Needed) -> _Needed:
+        """Let kernels wait for a loop that stores a value, and return that one."""
+        self.awaited.add(value)
+        return self._wanted_by_loop(value, level, self._after(needed))
+
+    def _after(self, needed: _Needed) -> int:
+        """Return how many kernels wait for one that the kernels of ``needed`` wait for, each for the next."""
+        return 1 + max([self._followed.get(each.kernel, 0) for each in needed])
 
     def _decide(self, value: Number, decision: Decision) -> bool:
         """Record a decision on a value, of which the last one counts, and tell whether it is to store."""
@@ -343,11 +353,13 @@ class _Round:
     def _consider_later(self, value: Number, needed: _Needed) -> _Needed:
         """Let the first kernel that computes a value store it for those of higher levels, if that is cheaper."""
         of = self._block.values[value]
-        first = level = min([group.level for group, *_ in needed])
-        is_extra = not any(self._can_store(group, value) for group, *_ in needed if group.level == first)
+        level = lowest = min([group.level for group, *_ in needed])
+        is_extra = not any(self._can_store(group, value) for group, *_ in needed if group.level == lowest)
         if is_extra:
             level = self._known.levels[value]
         later = [each for each in needed if each.kernel.level > level]
+        if is_extra and later and self._decide(value, self._read_by_all(value, level + 1, needed)):
+            return self._waits(value, level, needed)
         readers = _kernels(later)
         if not later or (is_extra and readers == 1 and later[0].times <= self._block.elements(value)):
             # A kernel of its own would read and compute as much as the one that needs the value.
@@ -357,14 +369,9 @@ class _Round:
             return needed
         # However large the computation is, it is enough to know that it is too large to be written again.
         most = MOST_OPERATIONS if readers > is_extra else MOST_VISITED
-        cost = self._costs.of(value, self._stored_at, level + 1, most)
-        count = self._block.elements(value)
-        size, once = self._costs.byte_size(value, count), cost.bytes + cost.instruction_bytes(count, self._target)
-        again = self._read_again(value, level + 1, most, later) + cost.instruction_bytes(
-            _evaluations(later), self._target
-        )
+        size, once, again, operations = self._traffic(value, level + 1, most, later)
         extra = self._launch + once if is_extra else 0
-        is_long = cost.operations >= MOST_OPERATIONS and readers > is_extra
+        is_long = operations >= MOST_OPERATIONS and readers > is_extra
         is_worth = is_long or again - readers * size > size + extra
         reason = Reason(_COSTS, (readers, again, (readers + 1) * size + extra))
         if is_long:
@@ -374,6 +381,25 @@ class _Round:
             if is_extra:
                 return [*needed, *self._wanted_by_loop(value, level, 0)]
         return needed
+
+    def _read_by_all(self, value: Number, level: int, needed: _Needed) -> Decision:
+        """Decide whether kernels of several levels wait for one more, before all of them, and read a value."""
+        size, once, again, _ = self._traffic(value, level, MOST_VISITED, needed)
+        readers = _kernels(needed)
+        reason = Reason(_COSTS, (readers, again, (readers + 1) * size + self._launch + once))
+        is_worth = again - readers * size > size + self._launch + once
+        return Decision(Verdict.STORED if is_worth else Verdict.RECOMPUTED, self._block.values[value], reason)
+
+    def _traffic(self, value: Number, level: int, most: int, readers: _Needed) -> tuple[int, float, float, int]:
+        """Return the bytes of a value, those to compute it once and by ``readers``, and operations up to ``most``.
+
+        Instructions count as the bytes that take as long.
+        """
+        cost, count = self._costs.of(value, self._stored_at, level, most), self._block.elements(value)
+        again = self._read_again(value, level, most, readers)
+        again += cost.instruction_bytes(_evaluations(readers), self._target)
+        once = cost.bytes + cost.instruction_bytes(count, self._target)
+        return self._costs.byte_size(value, count), once, again, cost.operations
 
     def _read_again(self, value: Number, level: int, most: int, needed: _Needed) -> float:
         """Return the bytes that kernels of ``level`` read to recompute a value, beside what they read anyway."""

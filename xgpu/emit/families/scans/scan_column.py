@@ -13,7 +13,7 @@ from xgpu.dialects.attributes import UNROLL
 from xgpu.emit import requirements
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.families.scans.scan_functions import Fold, Scans
-from xgpu.emit.families.scans.scan_heroes import scans_along
+from xgpu.emit.families.scans.scan_heroes import scans_along, walk_of_scan
 from xgpu.emit.families.scans.scan_loop import ScanEmitter
 from xgpu.emit.families.scans.scan_tiling import ColumnScanSchedule, ColumnScanTiling
 from xgpu.emit.family import Family
@@ -155,4 +155,5 @@ COLUMN_SCANS = Family(
     facts=Scans,
     schedule=ColumnScanSchedule,
     results=requirements.without_packed(requirements.results_follow),
+    walk=walk_of_scan,
 )

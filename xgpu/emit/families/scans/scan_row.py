@@ -12,7 +12,7 @@ from xgpu.emit import requirements
 from xgpu.emit.accumulators import exchange_warps
 from xgpu.emit.builders import Values
 from xgpu.emit.families.scans.scan_functions import Fold, Scans
-from xgpu.emit.families.scans.scan_heroes import scans_along
+from xgpu.emit.families.scans.scan_heroes import scans_along, walk_of_scan
 from xgpu.emit.families.scans.scan_loop import ScanEmitter
 from xgpu.emit.families.scans.scan_tiling import RowScanSchedule, RowScanTiling
 from xgpu.emit.family import Family
@@ -112,4 +112,5 @@ ROW_SCANS = Family(
     facts=Scans,
     schedule=RowScanSchedule,
     results=requirements.without_packed(requirements.results_follow),
+    walk=walk_of_scan,
 )

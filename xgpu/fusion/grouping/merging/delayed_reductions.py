@@ -13,8 +13,8 @@ from xgpu.analysis.bitcasts import is_bitcast
 from xgpu.analysis.root_indices import MOST_ROOTS, at_root_indices
 from xgpu.costs.values import elements
 from xgpu.fusion.grouping.decisions import Decision, merged
-from xgpu.fusion.grouping.delayed_updates import Waiting, values_read
 from xgpu.fusion.grouping.groups import Group, Grouping
+from xgpu.fusion.grouping.merging.delayed_updates import Waiting, values_read
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.reasons import Reason
 from xgpu.structure import captured, is_argument, producer

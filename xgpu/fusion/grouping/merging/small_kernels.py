@@ -17,9 +17,9 @@ from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import Device
 from xgpu.fusion.fallback import is_made_by_kernels
 from xgpu.fusion.grouping.decisions import Decision, apart, merged
-from xgpu.fusion.grouping.delayed_updates import delay_lone_loops, delay_updates, values_read, values_updated
 from xgpu.fusion.grouping.families import Candidate, Families, KernelFamily, Kind
 from xgpu.fusion.grouping.groups import Group, Grouping
+from xgpu.fusion.grouping.merging.delayed_updates import delay_lone_loops, delay_updates, values_read, values_updated
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
 from xgpu.structure import backward_slice, in_order

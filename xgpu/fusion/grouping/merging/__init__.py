@@ -1,0 +1,1 @@
+"""Kernels of a grouping that become one, and those that wait for others so that they can."""
