@@ -9,8 +9,9 @@ import pkgutil
 from types import ModuleType
 
 from xgpu import ir, passes
-from xgpu.errors import InvalidInput, did_you_mean
+from xgpu.errors import CompilerError, InvalidInput, did_you_mean
 from xgpu.passes import blocks, legalize, lower, nests, normalize, prepare
+from xgpu.passes.framework.acts_on import WaitingPass, known_passes
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.manager import MlirPass, Step, is_mlir_pass
 from xgpu.passes.prepare import concatenations, constants, control, layouts, library, products, reductions
@@ -74,11 +75,27 @@ def _stems() -> dict[str, str]:
     }
 
 
-def parse_pipeline(text: str) -> list[Step]:
+def _loaded(name: str, options: dict[str, str]) -> Pass:
+    """Return the pass that the table of what passes act on has; raises `CompilerError` if there is no such one."""
+    if (cls := pass_class(name)) is None:
+        raise CompilerError(_misnamed(name) or f"there is no pass '{name}': run python -m xgpu.tools.make_docs")
+    return _checked(cls).from_options(options)
+
+
+def _checked(cls: type[Pass]) -> type[Pass]:
+    """Return a pass; raises `CompilerError` if it acts on more than the table says: it would be passed over."""
+    known = known_passes().get(cls.NAME)
+    if known is not None and not (cls.OPERATIONS and cls.OPERATIONS.issubset(known.operations)):
+        raise CompilerError(f"pass '{cls.NAME}' and acts_on.py differ: run python -m xgpu.tools.make_docs")
+    return cls
+
+
+def parse_pipeline(text: str, is_known: bool = False) -> list[Step]:
     """Parse ``pass{option=value option=value},pass,...`` or ``builtin.module(...)`` into steps.
 
     Names that are not ours are MLIR's. Passes nested in ``func.func(...)`` are run on all functions, since ours take
-    modules. Raises `InvalidInput` for unknown passes and options and for unbalanced brackets.
+    modules. Raises `InvalidInput` for unknown passes and options and for unbalanced brackets. A text that ``is_known``
+    is one of ours: its passes are imported when they first have work.
     """
     steps: list[Step] = []
     for item in _split(text):
@@ -89,8 +106,10 @@ def parse_pipeline(text: str) -> list[Step]:
             steps += [MlirPass(item)] if only_mlir and name == "func.func" else inner
         elif nested is not None and name != "any" and not _is_operation(name):
             raise InvalidInput(f"pipeline '{item}': there is no operation '{name}' to run passes in")
+        elif is_known and name in known_passes():
+            steps.append(WaitingPass(name, tuple(_options(name, options).items()), _loaded))
         elif (cls := pass_class(name)) is not None:
-            steps.append(cls.from_options(_options(name, options)))
+            steps.append(_checked(cls).from_options(_options(name, options)))
         elif is_mlir_pass(item):
             steps.append(MlirPass(item))
         elif is_mlir_pass(name):

@@ -37,6 +37,39 @@ def test_what_functions_have_no_use_for_is_not_imported() -> None:
     assert (result.returncode, result.stdout.splitlines()[-1]) == (0, "[]"), result.stderr
 
 
+def test_passes_without_work_are_not_imported() -> None:
+    """Two thirds of those of a program, with what they import alone: nine tenths of what a first call imported."""
+    passes = (
+        "blocks.",
+        "legalize.legalize",
+        "nests.",
+        "normalize.expansions",
+        "normalize.find",
+        "normalize.scans",
+        "tiles",
+    )
+    prepare = (
+        "chains",
+        "concatenations",
+        "control",
+        "library",
+        "products",
+        "scatters",
+        "solves",
+        "sorting",
+        "transforms",
+    )
+    names = tuple(f"xgpu.passes.{name}" for name in (*passes, *(f"prepare.{name}." for name in prepare)))
+    listing = f"import sys; print([name for name in sys.modules if name.startswith({names})])"
+    result = subprocess.run(
+        [sys.executable, "-c", f"import jax.numpy as jnp; {_USE}; {listing}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stdout.splitlines()[-1]) == (0, "[]"), result.stderr
+
+
 @pytest.mark.parametrize("imports", [("xgpu.ir", "jaxlib.mlir.dialects"), ("jaxlib.mlir.dialects", "xgpu.ir")])
 def test_dialects_whose_classes_are_not_needed_are_left_to_others(imports: tuple[str, str]) -> None:
     """The classes of LLVM's and GPUs' operations, whose import takes a fifth of that of xgpu."""

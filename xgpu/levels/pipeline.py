@@ -333,7 +333,7 @@ def steps(
 @functools.cache
 def _parsed(text: str) -> tuple[Step, ...]:
     """Parse a pipeline, once for all programs and kernels."""
-    return tuple(parse_pipeline(text))
+    return tuple(parse_pipeline(text, is_known=True))
 
 
 def normalize() -> list[Step]:
