@@ -2,7 +2,8 @@
 
 The standard library writes each method of a class as text, which Python compiles: six times for a frozen class, of
 which a process has 400. Here ``__init__`` alone is text, which gives it its parameters; what the other methods do
-depends on the names of fields only. The class is the same in all else, also for `dataclasses.fields` and
+depends on the names of fields only. And ``__init__`` is written when it is first asked for, which half of those of a
+process never are. The class is the same in all else, also for `dataclasses.fields` and
 `dataclasses.replace`, and classes of either kind may be derived from those of the other. Objects are equal if the
 tuples of their fields are, as up to Python 3.12: a NaN equals itself, though no other.
 """
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from reprlib import recursive_repr
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def _made(cls: type[Any], frozen: bool, eq: bool, **options: Any) -> type[Any]:
         dataclasses.dataclass(init=False, repr=False, eq=False, **options)(cls)
     vars(cls)["__dataclass_params__"].frozen = frozen
     fields = dataclasses.fields(cls)
-    methods: dict[str, Any] = {"__init__": _init(cls, fields, frozen), "__repr__": _repr(fields)}
+    methods: dict[str, Any] = {"__init__": _Init(cls, fields, frozen), "__repr__": _repr(fields)}
     if eq:
         methods["__eq__"] = _eq(_values_of([field.name for field in fields if field.compare]))
     # Python gives a class with an __eq__ of its own the __hash__ None.
@@ -86,6 +88,21 @@ def _taken_for_open(bases: Sequence[type[Any]], frozen: bool) -> Iterator[None]:
         finally:
             for each in known:
                 each.frozen = frozen
+
+
+class _Init:
+    """The ``__init__`` of a class until it is first asked for, and then takes its place."""
+
+    def __init__(self, cls: type[Any], fields: Sequence[dataclasses.Field[Any]], frozen: bool):
+        self._of = cls, fields, frozen
+        self.__qualname__ = ""
+
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> Any:
+        cls, fields, frozen = self._of
+        init = _init(cls, fields, frozen)
+        init.__qualname__ = self.__qualname__
+        cls.__init__ = init
+        return init if instance is None else MethodType(init, instance)
 
 
 def _init(cls: type[Any], fields: Sequence[dataclasses.Field[Any]], frozen: bool) -> Callable[..., None]:
