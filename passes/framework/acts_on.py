@@ -132,6 +132,14 @@ legalize-deprecated
   stablehlo.unary_einsum
 legalize-mhlo
   mhlo.*
+lower-predicated
+  xgpu.predicated_extract
+  xgpu.predicated_insert
+lower-scf
+  scf.*
+lower-shuffles{max-ops=64}
+  xgpu.shuffle
+  xgpu.shuffle_reduce
 map-threads{target=sm_90a}
   xgpu.launch
 mark-products{target=sm_90a products=auto choices=}
@@ -139,6 +147,8 @@ mark-products{target=sm_90a products=auto choices=}
   stablehlo.dot_general
 mark-recurrences{target=sm_90a}
   stablehlo.while
+merge-conditionals
+  scf.if
 merge-counters{runs=xla}
   stablehlo.while
 merge-products{target=sm_90a products=auto choices=}
@@ -215,6 +225,8 @@ separate-products{target=sm_90a}
   stablehlo.dot_general
 serialize-inner-loops
   xgpu.par
+share-conditionals
+  scf.if
 share-vectors
   vector.transfer_read
 simplify-single-reductions

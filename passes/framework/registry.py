@@ -5,7 +5,8 @@ Passes are the files directly in the `ROOMS`; the framework and what passes shar
 
 import functools
 import importlib
-import pkgutil
+import os
+from importlib.machinery import all_suffixes
 from types import ModuleType
 
 from xgpu import ir, passes
@@ -67,11 +68,13 @@ def all_passes() -> list[type[Pass]]:
 @functools.cache
 def _stems() -> dict[str, str]:
     """Return the files of the rooms, each with its room."""
+    suffixes = tuple(all_suffixes())
     return {
-        module.name: room.__name__
+        name.partition(".")[0]: room.__name__
         for room in ROOMS
-        for module in pkgutil.iter_modules(room.__path__)
-        if not module.ispkg
+        for folder in room.__path__
+        for name in os.listdir(folder)
+        if name.endswith(suffixes) and not name.startswith("__init__.")
     }
 
 
@@ -95,13 +98,13 @@ def parse_pipeline(text: str, is_known: bool = False) -> list[Step]:
 
     Names that are not ours are MLIR's. Passes nested in ``func.func(...)`` are run on all functions, since ours take
     modules. Raises `InvalidInput` for unknown passes and options and for unbalanced brackets. A text that ``is_known``
-    is one of ours: its passes are imported when they first have work.
+    is a list of ours: its passes are imported when they first have work, and MLIR is not asked whether it has the rest.
     """
     steps: list[Step] = []
     for item in _split(text):
         name, options, nested = _parts(item)
         if nested is not None and name in ("builtin.module", "func.func"):
-            inner = parse_pipeline(nested)
+            inner = parse_pipeline(nested, is_known)
             only_mlir = all(isinstance(step, MlirPass) for step in inner)
             steps += [MlirPass(item)] if only_mlir and name == "func.func" else inner
         elif nested is not None and name != "any" and not _is_operation(name):
@@ -110,7 +113,7 @@ def parse_pipeline(text: str, is_known: bool = False) -> list[Step]:
             steps.append(WaitingPass(name, tuple(_options(name, options).items()), _loaded))
         elif (cls := pass_class(name)) is not None:
             steps.append(_checked(cls).from_options(_options(name, options)))
-        elif is_mlir_pass(item):
+        elif is_known or is_mlir_pass(item):
             steps.append(MlirPass(item))
         elif is_mlir_pass(name):
             raise InvalidInput(f"MLIR's pass '{name}' does not take '{item.removeprefix(name)}'")

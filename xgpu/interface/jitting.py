@@ -28,7 +28,11 @@ from xgpu.jax_internals import (
     source_info_util,
     traceback_util,
 )
+from xgpu.levels.pipeline import load_passes
 from xgpu.options import Options, checked_options
+
+# As JAX imports the rules by which it lowers: not in a function's first call.
+load_passes()
 
 # JAX hides these files where it shows its users' own lines.
 for _module in (__file__, jit_stages.__file__):

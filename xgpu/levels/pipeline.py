@@ -336,6 +336,12 @@ def _parsed(text: str) -> tuple[Step, ...]:
     return tuple(parse_pipeline(text, is_known=True))
 
 
+def load_passes() -> None:
+    """Import the passes that run on every program and on every kernel: the others are imported when they have work."""
+    for passes in (NORMALIZE, PREPARE, OPTIMIZE, LOWER, TO_LLVM):
+        steps(passes)
+
+
 def normalize() -> list[Step]:
     """Return the passes from an imported module to ``stablehlo``. A context is current."""
     return steps(NORMALIZE)
