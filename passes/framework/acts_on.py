@@ -328,23 +328,27 @@ class WaitingPass:
 
     NAME: str
     given: tuple[tuple[str, str], ...]
-    load: Callable[[str, dict[str, str]], Pass]
+    make: Callable[[str, dict[str, str]], Pass]
 
     def has_work(self, contents: Contents) -> bool:
         """Whether the module has what the pass acts on, and the pass says so, too."""
-        return not known_passes()[self.NAME].operations.isdisjoint(contents.names) and self._pass.has_work(contents)
+        return not known_passes()[self.NAME].operations.isdisjoint(contents.names) and self.load().has_work(contents)
 
     def apply(self, module: ir.Module) -> None:
         """Rewrite ``module`` as the pass does."""
-        self._pass.apply(module)
+        self.load().apply(module)
 
     def check(self, module: ir.Module) -> None:
         """Raise what the pass raises for a module that it does not take."""
-        self._pass.check(module)
+        self.load().check(module)
+
+    def load(self) -> Pass:
+        """Return the pass, which is imported once."""
+        return self._pass
 
     @cached_property
     def _pass(self) -> Pass:
-        return self.load(self.NAME, dict(self.given))
+        return self.make(self.NAME, dict(self.given))
 
     def __str__(self) -> str:
         return self._text

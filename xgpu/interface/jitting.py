@@ -38,6 +38,8 @@ load_passes()
 for _module in (__file__, jit_stages.__file__):
     traceback_util.register_exclusion(_module)
     source_info_util.register_exclusion(_module)
+# JAX makes one expression of all such files, now and not in the first call.
+source_info_util.is_user_filename(__file__)
 
 _jax_jit: Callable[..., Any] = jax.jit
 """``jax.jit``, whatever that name stands for later: it may be replaced by the function below."""

@@ -7,6 +7,7 @@ from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.fusion.product_choices import NOTHING, ProductChoices
 from xgpu.levels.level_graph import Edge, Level, LevelGraph, Pipeline
 from xgpu.options import Options
+from xgpu.passes.framework.acts_on import WaitingPass
 from xgpu.passes.framework.manager import Step
 from xgpu.passes.framework.registry import parse_pipeline
 from xgpu.target_machine import NVVM, TargetMachine
@@ -337,9 +338,17 @@ def _parsed(text: str) -> tuple[Step, ...]:
 
 
 def load_passes() -> None:
-    """Import the passes that run on every program and on every kernel: the others are imported when they have work."""
-    for passes in (NORMALIZE, PREPARE, OPTIMIZE, LOWER, TO_LLVM):
+    """Import the passes that every program needs, and those of kernels; others are imported when they have work."""
+    for passes in (NORMALIZE, PREPARE):
         steps(passes)
+    load_kernel_passes()
+
+
+def load_kernel_passes() -> None:
+    """Import the passes that lead from level ``emitted`` to ``llvm``."""
+    for step in (step for passes in (OPTIMIZE, LOWER, TO_LLVM) for step in steps(passes)):
+        if isinstance(step, WaitingPass):
+            step.load()
 
 
 def normalize() -> list[Step]:
