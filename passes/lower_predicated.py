@@ -32,6 +32,9 @@ class LowerPredicated(Pass):
     """
 
     NAME: ClassVar[str] = "lower-predicated"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset(
+        (PredicatedExtractOp.OPERATION_NAME, PredicatedInsertOp.OPERATION_NAME)
+    )
 
     def apply(self, module: ir.Module) -> None:
         """Lower every predicated access of ``module``."""

@@ -1,6 +1,6 @@
 """Writes the documents in docs/ that are made from the code: ``python -m xgpu.tools.make_docs`` in the tree.
 
-A test fails where they are not what the code says.
+So is the table in `acts_on`, which is code. A test fails where they are not what the code says.
 """
 
 import argparse
@@ -22,7 +22,8 @@ from xgpu.emit.family import Family
 from xgpu.emit.family_table import FAMILIES
 from xgpu.levels import pipeline
 from xgpu.levels.level_graph import Pipeline
-from xgpu.passes.framework import manager
+from xgpu.passes.framework import acts_on, manager
+from xgpu.passes.framework.acts_on import table_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.registry import all_passes
 from xgpu.passes.set_level import SetLevel
@@ -31,6 +32,11 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 SOURCE = "examples/bias_relu.py:bias_relu"
 """The function that docs/levels.md follows, as a command in the tree names it."""
+
+_ACTS_ON = Path(acts_on.__file__)
+"""The source whose table is made from the passes."""
+_QUOTES = '"""'
+_TABLE = f"_TABLE = {_QUOTES}"
 
 _MADE = "<!-- Made by python -m xgpu.tools.make_docs; edit what it is made from instead. -->"
 
@@ -81,7 +87,7 @@ _PROSE = {
 
 def documents() -> dict[str, str]:
     """Return the text of each document by its file name."""
-    return {"dialect.md": _dialect(), "passes.md": _passes(), "levels.md": _levels()}
+    return {"dialect.md": _dialect(), "passes.md": _passes(), "levels.md": _levels(), _ACTS_ON.name: _acts_on()}
 
 
 def _dialect() -> str:
@@ -195,9 +201,19 @@ class _Walk:
         return "\n".join([*sections[:-1], "### At the end\n"])
 
 
+def _acts_on() -> str:
+    """Return the source of `acts_on` with the table that the passes make."""
+    before, _, after = _ACTS_ON.read_text().partition(_TABLE)
+    return "".join((before, _TABLE, table_of(all_passes()), _QUOTES, after.partition(_QUOTES)[2]))
+
+
 def stale() -> list[str]:
     """Return the names of the documents that are not what the code says."""
-    return [name for name, text in documents().items() if _normal(_read(DOCS / name)) != _normal(text)]
+    return [name for name, text in documents().items() if _normal(_read(_path(name))) != _normal(text)]
+
+
+def _path(name: str) -> Path:
+    return _ACTS_ON if name == _ACTS_ON.name else DOCS / name
 
 
 def _read(path: Path) -> str:
@@ -219,9 +235,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     names = stale()
     for name in names:
-        print(f"{'stale' if arguments.check else 'written'}: docs/{name}")
+        path = _path(name)
+        print(f"{'stale' if arguments.check else 'written'}: {path.parent.name}/{name}")
         if not arguments.check:
-            (DOCS / name).write_text(documents()[name])
+            path.write_text(documents()[name])
     return 1 if names and arguments.check else 0
 
 

@@ -61,7 +61,8 @@ class Pass(ABC):
         if missing := sorted(cls.__abstractmethods__):
             raise InvalidInput(f"pass '{cls.NAME}': the class {cls.__name__} does not define {', '.join(missing)}")
         fields = {field.name.replace("_", "-"): field for field in cls.options()}
-        hints = typing.get_type_hints(cls)
+        # To find them takes as long as the class itself, and most passes are given no options.
+        hints = typing.get_type_hints(cls) if options else {}
         values: dict[str, Any] = {}
         for name, text in options.items():
             field = fields.get(name.replace("_", "-"))
@@ -78,7 +79,7 @@ class Pass(ABC):
     @cached_property
     def _text(self) -> str:
         changed = [
-            f"{field.name.replace('_', '-')}={_text(getattr(self, field.name))}"
+            f"{field.name.replace('_', '-')}={text_of(getattr(self, field.name))}"
             for field in self.options()
             if getattr(self, field.name) != field.default
         ]
@@ -151,7 +152,8 @@ def operations_of(block: ir.Block, names: Container[str]) -> list[ir.Operation]:
     return [op for view in block.operations if (op := view.operation).name in names]
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Return the text of an option's value."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

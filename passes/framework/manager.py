@@ -13,6 +13,7 @@ from xgpu.dialects.verify import problems
 from xgpu.errors import CompilerError, XgpuError, described
 from xgpu.hlo.contents import Contents
 from xgpu.hlo.source_location import source_of
+from xgpu.passes.framework.acts_on import WaitingPass
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import Listener, listening
 from xgpu.records import dataclass
@@ -35,7 +36,7 @@ class MlirPass:
         return self.text
 
 
-Step = Pass | MlirPass
+Step = Pass | WaitingPass | MlirPass
 """One step of a pipeline."""
 
 
@@ -116,7 +117,7 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
                 _announce(f"running pass '{step}'{_repeat(steps[: position + 1], source)}")
             start, blamed = time.perf_counter(), "pass"
             try:
-                if instrumentation.verify == "each" and isinstance(step, Pass):
+                if instrumentation.verify == "each" and not isinstance(step, MlirPass):
                     step.check(module)
                 if isinstance(step, MlirPass) or step.has_work(contents):
                     with listening(instrumentation.remark):

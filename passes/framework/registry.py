@@ -5,12 +5,14 @@ Passes are the files directly in the `ROOMS`; the framework and what passes shar
 
 import functools
 import importlib
-import pkgutil
+import os
+from importlib.machinery import all_suffixes
 from types import ModuleType
 
 from xgpu import ir, passes
-from xgpu.errors import InvalidInput, did_you_mean
+from xgpu.errors import CompilerError, InvalidInput, did_you_mean
 from xgpu.passes import blocks, legalize, lower, nests, normalize, prepare
+from xgpu.passes.framework.acts_on import WaitingPass, known_passes
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.manager import MlirPass, Step, is_mlir_pass
 from xgpu.passes.prepare import concatenations, constants, control, layouts, library, products, reductions
@@ -66,32 +68,52 @@ def all_passes() -> list[type[Pass]]:
 @functools.cache
 def _stems() -> dict[str, str]:
     """Return the files of the rooms, each with its room."""
+    suffixes = tuple(all_suffixes())
     return {
-        module.name: room.__name__
+        name.partition(".")[0]: room.__name__
         for room in ROOMS
-        for module in pkgutil.iter_modules(room.__path__)
-        if not module.ispkg
+        for folder in room.__path__
+        for name in os.listdir(folder)
+        if name.endswith(suffixes) and not name.startswith("__init__.")
     }
 
 
-def parse_pipeline(text: str) -> list[Step]:
+def _loaded(name: str, options: dict[str, str]) -> Pass:
+    """Return the pass that the table of what passes act on has; raises `CompilerError` if there is no such one."""
+    if (cls := pass_class(name)) is None:
+        raise CompilerError(_misnamed(name) or f"there is no pass '{name}': run python -m xgpu.tools.make_docs")
+    return _checked(cls).from_options(options)
+
+
+def _checked(cls: type[Pass]) -> type[Pass]:
+    """Return a pass; raises `CompilerError` if it acts on more than the table says: it would be passed over."""
+    known = known_passes().get(cls.NAME)
+    if known is not None and not (cls.OPERATIONS and cls.OPERATIONS.issubset(known.operations)):
+        raise CompilerError(f"pass '{cls.NAME}' and acts_on.py differ: run python -m xgpu.tools.make_docs")
+    return cls
+
+
+def parse_pipeline(text: str, is_known: bool = False) -> list[Step]:
     """Parse ``pass{option=value option=value},pass,...`` or ``builtin.module(...)`` into steps.
 
     Names that are not ours are MLIR's. Passes nested in ``func.func(...)`` are run on all functions, since ours take
-    modules. Raises `InvalidInput` for unknown passes and options and for unbalanced brackets.
+    modules. Raises `InvalidInput` for unknown passes and options and for unbalanced brackets. A text that ``is_known``
+    is a list of ours: its passes are imported when they first have work, and MLIR is not asked whether it has the rest.
     """
     steps: list[Step] = []
     for item in _split(text):
         name, options, nested = _parts(item)
         if nested is not None and name in ("builtin.module", "func.func"):
-            inner = parse_pipeline(nested)
+            inner = parse_pipeline(nested, is_known)
             only_mlir = all(isinstance(step, MlirPass) for step in inner)
             steps += [MlirPass(item)] if only_mlir and name == "func.func" else inner
         elif nested is not None and name != "any" and not _is_operation(name):
             raise InvalidInput(f"pipeline '{item}': there is no operation '{name}' to run passes in")
+        elif is_known and name in known_passes():
+            steps.append(WaitingPass(name, tuple(_options(name, options).items()), _loaded))
         elif (cls := pass_class(name)) is not None:
-            steps.append(cls.from_options(_options(name, options)))
-        elif is_mlir_pass(item):
+            steps.append(_checked(cls).from_options(_options(name, options)))
+        elif is_known or is_mlir_pass(item):
             steps.append(MlirPass(item))
         elif is_mlir_pass(name):
             raise InvalidInput(f"MLIR's pass '{name}' does not take '{item.removeprefix(name)}'")

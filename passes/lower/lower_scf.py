@@ -41,6 +41,7 @@ class LowerScf(Pass):
     """
 
     NAME: ClassVar[str] = "lower-scf"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset(("scf.*",))
 
     def apply(self, module: ir.Module) -> None:
         for function in functions(module):

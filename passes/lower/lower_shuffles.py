@@ -39,6 +39,7 @@ class LowerShuffles(Pass):
     """
 
     NAME: ClassVar[str] = "lower-shuffles"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((ShuffleOp.OPERATION_NAME, ShuffleReduceOp.OPERATION_NAME))
     max_ops: int = 64
     """Operations of a combiner up to which its body is copied to each shuffle."""
 

@@ -50,6 +50,7 @@ class MergeConditionals(Pass):
     """
 
     NAME: ClassVar[str] = "merge-conditionals"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((_IF,))
 
     def apply(self, module: ir.Module) -> None:
         """Merge the conditionals of every block of ``module``, outer ones first, which brings inner ones together."""

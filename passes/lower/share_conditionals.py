@@ -62,6 +62,7 @@ class ShareConditionals(Pass):
     """
 
     NAME: ClassVar[str] = "share-conditionals"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((_IF,))
 
     def apply(self, module: ir.Module) -> None:
         """Share what the conditionals of every block of ``module`` compute alike."""

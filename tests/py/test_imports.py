@@ -6,6 +6,8 @@ import sys
 import pytest
 
 import xgpu
+from xgpu.levels import pipeline
+from xgpu.passes.framework.registry import pass_class
 from xgpu.target.host.machine_code import host_source
 
 _USE = "import xgpu; print(xgpu.jit(lambda x: x - 1)(jnp.arange(4.0)))"
@@ -37,6 +39,39 @@ def test_what_functions_have_no_use_for_is_not_imported() -> None:
     assert (result.returncode, result.stdout.splitlines()[-1]) == (0, "[]"), result.stderr
 
 
+def test_passes_without_work_are_not_imported() -> None:
+    """Two thirds of those of a program, with what they import alone: nine tenths of what a first call imported."""
+    passes = (
+        "blocks.",
+        "legalize.legalize",
+        "nests.",
+        "normalize.expansions",
+        "normalize.find",
+        "normalize.scans",
+        "tiles",
+    )
+    prepare = (
+        "chains",
+        "concatenations",
+        "control",
+        "library",
+        "products",
+        "scatters",
+        "solves",
+        "sorting",
+        "transforms",
+    )
+    names = tuple(f"xgpu.passes.{name}" for name in (*passes, *(f"prepare.{name}." for name in prepare)))
+    listing = f"import sys; print([name for name in sys.modules if name.startswith({names})])"
+    result = subprocess.run(
+        [sys.executable, "-c", f"import jax.numpy as jnp; {_USE}; {listing}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stdout.splitlines()[-1]) == (0, "[]"), result.stderr
+
+
 @pytest.mark.parametrize("imports", [("xgpu.ir", "jaxlib.mlir.dialects"), ("jaxlib.mlir.dialects", "xgpu.ir")])
 def test_dialects_whose_classes_are_not_needed_are_left_to_others(imports: tuple[str, str]) -> None:
     """The classes of LLVM's and GPUs' operations, whose import takes a fifth of that of xgpu."""
@@ -54,6 +89,18 @@ def test_a_process_that_compiles_kernels_imports_no_planner() -> None:
     code = f"import sys, xgpu.driver.compile_worker; print([name for name in sys.modules if name.startswith({others})])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout.strip()) == (0, "[]"), result.stderr
+
+
+def test_a_process_that_compiles_kernels_has_their_passes() -> None:
+    """Those that are forked from it do not each import what a kernel has work for."""
+    texts = [text for passes in (pipeline.OPTIMIZE, pipeline.LOWER, pipeline.TO_LLVM) for text, _ in passes]
+    classes = [pass_class(text.partition("{")[0]) for text in texts]
+    names = sorted({cls.__module__ for cls in classes if cls is not None})
+    code = (
+        f"import sys; from xgpu.driver.compile_worker import warm_up; warm_up(); print({{*{names}}} - {{*sys.modules}})"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (len(names) > 20, result.returncode, result.stdout.strip()) == (True, 0, "set()"), result.stderr
 
 
 def test_no_dialect_is_searched_for_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:

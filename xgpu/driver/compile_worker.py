@@ -23,6 +23,7 @@ from xgpu.driver.cache import CachedKernel
 from xgpu.driver.collector import rare_collections
 from xgpu.driver.kernel import Kernel
 from xgpu.errors import XgpuError
+from xgpu.levels import pipeline
 from xgpu.options import Options
 from xgpu.passes.framework.manager import compiling_with
 
@@ -122,7 +123,8 @@ def _reaped(process: int) -> int:
 
 
 def warm_up() -> CachedKernel:
-    """Compile `WARM_UP` to PTX."""
+    """Compile `WARM_UP` to PTX, and import the passes that it has no use for."""
+    pipeline.load_kernel_passes()
     stream = io.BytesIO()
     ir.Module.parse(WARM_UP, ir.make_context()).operation.write_bytecode(stream)
     module = ir.parse_briefly(stream.getvalue())

@@ -28,12 +28,18 @@ from xgpu.jax_internals import (
     source_info_util,
     traceback_util,
 )
+from xgpu.levels.pipeline import load_passes
 from xgpu.options import Options, checked_options
+
+# As JAX imports the rules by which it lowers: not in a function's first call.
+load_passes()
 
 # JAX hides these files where it shows its users' own lines.
 for _module in (__file__, jit_stages.__file__):
     traceback_util.register_exclusion(_module)
     source_info_util.register_exclusion(_module)
+# JAX makes one expression of all such files, now and not in the first call.
+source_info_util.is_user_filename(__file__)
 
 _jax_jit: Callable[..., Any] = jax.jit
 """``jax.jit``, whatever that name stands for later: it may be replaced by the function below."""

@@ -7,6 +7,7 @@ from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.fusion.product_choices import NOTHING, ProductChoices
 from xgpu.levels.level_graph import Edge, Level, LevelGraph, Pipeline
 from xgpu.options import Options
+from xgpu.passes.framework.acts_on import WaitingPass
 from xgpu.passes.framework.manager import Step
 from xgpu.passes.framework.registry import parse_pipeline
 from xgpu.target_machine import NVVM, TargetMachine
@@ -333,7 +334,21 @@ def steps(
 @functools.cache
 def _parsed(text: str) -> tuple[Step, ...]:
     """Parse a pipeline, once for all programs and kernels."""
-    return tuple(parse_pipeline(text))
+    return tuple(parse_pipeline(text, is_known=True))
+
+
+def load_passes() -> None:
+    """Import the passes that every program needs, and those of kernels; others are imported when they have work."""
+    for passes in (NORMALIZE, PREPARE):
+        steps(passes)
+    load_kernel_passes()
+
+
+def load_kernel_passes() -> None:
+    """Import the passes that lead from level ``emitted`` to ``llvm``."""
+    for step in (step for passes in (OPTIMIZE, LOWER, TO_LLVM) for step in steps(passes)):
+        if isinstance(step, WaitingPass):
+            step.load()
 
 
 def normalize() -> list[Step]:

@@ -113,7 +113,7 @@ def _takes_machine_code(target: Device) -> bool:
         code = assemble(_PROBE.format(version=version, target=target.cpu, number=_NUMBER), target.name).cubin
         with jax.default_device(_gpu()), jax.log_compiles(False):
             probe = jax_jit(lambda: _probe_p.bind(code=code)).lower().compile()  # type: ignore[no-untyped-call]
-            return int(probe()[0]) == _NUMBER
+            return int(np.asarray(probe())[0]) == _NUMBER  # JAX would compile a program that takes the element.
     except (RuntimeError, ValueError, ToolError, OSError):  # XLA's errors are the first two.
         return False
 
