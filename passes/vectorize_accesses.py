@@ -46,7 +46,8 @@ class VectorizeAccesses(Pass):
     as well: the loop then takes the vector's elements from the last to the first.
     Needs: flatten-tensors and simplify-indexing (tensors of rank 1, one index expression for each access) and
     loop-invariant-code-motion (accesses that do not depend on the loop at all are gone). unroll-loops then makes the
-    positions in the vectors constants. Remarks say which accesses stay of single elements, or of fewer than V, and why.
+    positions in the vectors constants: loops marked ``xgpu.unroll = "none"`` keep their accesses, as LLVM would put
+    vectors into memory whose positions are known at run time. Remarks say which accesses stay of single elements, or of fewer than V, and why.
 
     ```mlir
     scf.for %s = %c0 to %c4 step %c1 ... {
@@ -67,10 +68,12 @@ class VectorizeAccesses(Pass):
     def apply(self, module: ir.Module) -> None:
         """Vectorize the accesses in every suitable loop of ``module``."""
         for op in walk(module.operation, "scf.for"):
+            if unroll_of(op) == "none":
+                continue
             trips = _trips(op)
             if isinstance(trips, int):
                 _Loop(op, trips).vectorize()
-            elif is_heard() and unroll_of(op) != "none":
+            elif is_heard():
                 _remark_loop(op, trips)
 
 

@@ -50,6 +50,7 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "long-reversed": (lambda x: lax.cumsum(x, 0, reverse=True), ("s32[2,40000]",)),
     "long-columns": (lambda x: jnp.cumsum(x, 0), ("s32[9001,5]",)),
     "long-columns-reversed": (lambda x: lax.cummin(x, 0, reverse=True), ("f32[9000,8]",)),
+    "long-columns-few": (lambda x: jnp.cumsum(x, 0), ("f32[40000,4]",)),
     "product": (lambda x: lax.cumprod(x, 0), ("f32[33]",)),
     "logsumexp": (lambda x: (lax.cumlogsumexp(x, 1), lax.cumlogsumexp(x, 0)), ("f32[9,40]",)),
     "logsumexp-long": (lambda x: lax.cumlogsumexp(x, 0, reverse=True), ("f32[40000]",)),

@@ -353,3 +353,23 @@ func.func @updated_elsewhere(%a: tensor<64xf32>, %b: tensor<64xf32>, %d: tensor<
   }
   return %r#0, %r#1, %r#2 : tensor<64xf32>, tensor<64xf32>, tensor<65xf32>
 }
+
+// -----
+
+// A loop that stays a loop: positions in a vector would be known at run time alone.
+
+// CHECK-LABEL: func.func @stays_a_loop
+// CHECK-NOT:     vector
+// CHECK:         tensor.extract
+func.func @stays_a_loop(%t: tensor<64xf32>, %n: index {xgpu.range = array<i64: 0, 15>}, %init: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %s = %c0 to %c4 step %c1 iter_args(%a = %init) -> (f32) {
+    %k = "xgpu.apply_indexing"(%n, %s) {map = #xgpu.map<(d0, d1) -> (d0 * 4 + d1), d0 in [0, 15], d1 in [0, 3]>} : (index, index) -> index
+    %x = tensor.extract %t[%k] : tensor<64xf32>
+    %b = arith.addf %a, %x : f32
+    scf.yield %b : f32
+  } {xgpu.unroll = "none"}
+  return %r : f32
+}

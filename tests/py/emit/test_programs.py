@@ -17,8 +17,12 @@ from xgpu.tools.work import work_of
 
 # Their kernels differ in what is computed, not in what is accessed.
 _SAME_ACCESSES = {"elementwise", "complex"}
-_KEPT_BY_FUNCTIONS = {"scans/gradient-logsumexp": 32}
-"""Bytes of registers that functions of a program's kernels keep on the stack for their callers; else there are none."""
+_ON_THE_STACK = {"scans/gradient-logsumexp": 32, "products/km-nk": 32, "products/transposed": 32, "scans/s4": 8}
+"""Bytes that a program's kernels have on the stack; all others have none.
+
+Those are registers that functions keep for their callers, the neighbours beside the edge of a product, which a loop
+stores one by one, and two numbers of four bits, which LLVM takes apart in memory.
+"""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ def test_the_work_of_its_plan_is_bounded(case: _Case) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
-def test_machine_code_spills_no_registers(case: _Case) -> None:
-    spilled = sum(assemble(each.ptx, "sm_90a").spill_bytes for each in case.compiled.kernels)
-    assert spilled <= _KEPT_BY_FUNCTIONS.get(f"{case.group}/{case.program}", 0)
+def test_machine_code_keeps_values_in_registers(case: _Case) -> None:
+    assembled = [assemble(each.ptx, "sm_90a") for each in case.compiled.kernels]
+    kept = sum(max(each.spill_bytes, each.stack_bytes) for each in assembled)
+    assert kept <= _ON_THE_STACK.get(f"{case.group}/{case.program}", 0)
