@@ -12,6 +12,10 @@ from typing import Any, Final
 
 from xgpu.indexing.interval import EMPTY, Interval
 
+PRODUCT_OF_INDICES = "is not affine: one of the factors must be a constant"
+DIVISION_BY_INDEX = "is not affine: the divisor must be a constant"
+"""What is said of an index expression that people wrote, after the expression."""
+
 Substitution = Sequence["AffineExpr"] | Mapping[int, "AffineExpr"]
 
 

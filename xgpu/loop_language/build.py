@@ -203,6 +203,8 @@ class _Builder:
                 name = "band"
             elif pragma.name in _NUMBERS:
                 value = self._number_of(pragma, _NUMBERS[pragma.name])
+                if name == "vector" and value & (value - 1):
+                    raise InvalidInput(f"pragma '#vector': expected a power of two, got {value}", pragma.at)
             else:
                 raise InvalidInput(
                     f"'par' has no pragma '#{pragma.name}'; it has #grid, #block, #thread, #threads(n), #vector(n),"

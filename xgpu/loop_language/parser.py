@@ -1,5 +1,6 @@
 """Reads the text of a program in the loop language: recursive descent, one method for each rule of docs/loops.md."""
 
+import math
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -54,6 +55,16 @@ LEVELS = (
 _SUM = 7
 """The level of sums: an extent is one, as ``|`` may follow it."""
 _LITERALS = {"inf": float("inf"), "nan": float("nan")}
+
+
+def _number(token: Token) -> float:
+    """Return a literal's value; raises InvalidInput for what no type of floats holds."""
+    if not set(token.text) & set(".eE"):
+        return int(token.text)
+    value = float(token.text)
+    if math.isinf(value):
+        raise InvalidInput(f"{token.text} is beyond the numbers of every type; infinity is 'inf'", token.at)
+    return value
 
 
 def parse(text: str, filename: str = "<text>") -> Function:
@@ -285,7 +296,7 @@ class _Parser:
         token = self._token
         if token.kind == "number":
             self._next()
-            return Number(float(token.text) if set(token.text) & set(".eE") else int(token.text), token.at)
+            return Number(_number(token), token.at)
         if self._accept("("):
             inner = self.expression()
             self._expect(")")
