@@ -39,7 +39,7 @@ def at_root_indices(roots: Sequence[ir.Value], stored: Stored, behind_bitcasts: 
 
 @dataclass(frozen=True)
 class Walk:
-    """What the blocks of a kernel, or of a part of one, compute: ``roots``, each element by one thread.
+    """The work of a kernel's blocks, or of a part of one: ``roots``, each element by one thread.
 
     Threads reduce ``heroes`` together: they walk the operands, each element of which one of them reads.
     """

@@ -12,7 +12,7 @@ from xgpu.jax_internals import Primitive
 from xgpu.records import dataclass
 
 Decisions = tuple[tuple[str, Any], ...]
-"""What the writer decided about an operation: attributes by name, without ``xgpu.``."""
+"""The writer's decisions about an operation: attributes by name, without ``xgpu.``."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ plan_p = Primitive("plan_tile")
 steps_p = Primitive("steps")
 steps_p.multiple_results = True
 CUTS = (read_p, index_p, plan_p, steps_p)
-"""What is an operation of level ``tiles`` itself, and not JAX's: all between is lowered by JAX."""
+"""The primitives that are operations of level ``tiles``, and not JAX's: all between is lowered by JAX."""
 
 
 @read_p.def_abstract_eval  # type: ignore[untyped-decorator]

@@ -15,7 +15,7 @@ from xgpu.records import dataclass
 Kind = Literal[
     "read", "numbers", "constant", "elementwise", "spread", "move", "reduce", "product", "steps", "yield", "write"
 ]
-"""What an operation does, where it matters here.
+"""The kinds of operations, as far as plans differ by them.
 
 ``read`` takes a tile of an array and ``write`` puts one there, ``numbers`` and ``constant`` follow from the position in
 the tile, ``spread`` reads elements several times, ``move`` at other positions. Whatever is none of these is a

@@ -32,7 +32,7 @@ START, REAP = b"start", b"reap"
 The answer is the number of the process, 0 if there is none, or its exit code, minus the signal that ended it.
 """
 READY = b"ready"
-"""What it says first."""
+"""The worker's first message."""
 _LONGEST_MESSAGE = 64
 WARM_UP = """
 module attributes {xgpu.level = "emitted"} {

@@ -42,7 +42,7 @@ _MANY_CORES = 4
 """A start takes half a second of one of them, and the second program of most processes comes after it."""
 _MOST_PROCESSES = 32
 _PROCESS_SECONDS = 0.05
-"""What a process takes besides compiling: it is forked, copies the memory that it writes to, and ends."""
+"""The time of a process besides compiling: it is forked, copies the memory that it writes to, and ends."""
 _BYTES_PER_SECOND = 175_000
 """Bytes of requests that become PTX in a second of a core: of 356 kernels half took 0.75 to 1.5 times as long."""
 _SILENT_SECONDS = 2.0

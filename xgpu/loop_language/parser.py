@@ -29,12 +29,12 @@ from xgpu.loop_language.syntax import (
 )
 
 MAX_NESTING = 32
-"""How deep statements and expressions may nest."""
+"""The depth to which statements and expressions may nest."""
 MAX_OPERATORS = 200
-"""How many operators a statement may have: what goes through an expression goes as deep as it has operators."""
+"""The most operators that a statement may have: what goes through an expression goes as deep as it has operators."""
 
 ASSIGNMENTS = ("=", "+=", "*=", "max=", "min=", "&=", "|=", "^=")
-"""What stands between an element and the value that it gets or is combined with."""
+"""The words between an element and the value that it gets or is combined with."""
 _ACCESSES = ("in", "out", "inout")
 _LOOPS = ("par", "seq", "static")
 _STATEMENTS = (*_LOOPS, "fully", "if", "new", "let", "asm", "anchor")

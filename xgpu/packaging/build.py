@@ -38,7 +38,7 @@ from xgpu.target.nvptx.cubin import AssembledKernel, find_ptxas
 from xgpu.target.nvptx.entry import entry_of
 
 _TOO_OLD = ("is not defined for option 'gpu-name'", "Unsupported .version", "Unsupported .target")
-"""What ptxas says of a target or a version of PTX that came after it."""
+"""The words in ptxas's errors about a target or a version of PTX that came after it."""
 
 type Programs = Mapping[Device, Sequence[Compiled]]
 """A program compiled for each target, and for each signature in one order."""

@@ -20,7 +20,7 @@ _LONGEST = 4096
 """Elements of the longest row that may be a tile by itself."""
 _TILES = (64, 128, 256, 512, 1024)
 _MERGE, _MERGED_ELEMENT = 1 << 22, 64
-"""What a merge takes, and each of its elements, in comparisons of a tile: its launches, and steps of bisections."""
+"""The cost of a merge, and of each of its elements, in comparisons of a tile: its launches, and steps of bisections."""
 _MOST_POSITIONS = (1 << 31) - 1
 
 
@@ -50,7 +50,7 @@ class ExpandSorts(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((_SORT, TOP_K))
 
     runs: Literal["xla", "launches"] = "launches"
-    """What runs the program."""
+    """The executor of the program."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a sort."""

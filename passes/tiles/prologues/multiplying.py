@@ -100,7 +100,7 @@ class ComputedProducts(Products):
 
     @property
     def _parts(self) -> int:
-        """How many products a step has, one after the other."""
+        """Return the number of products that a step has, one after the other."""
         return shape_of(self.order.program.left.tile)[1] // _CONTRACTED
 
     def _fragment(self, elements: LeftElements, tile: NarrowTile, part: int, number: int) -> ir.Value:

@@ -20,7 +20,7 @@ from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of
 
 MOVED = ("stablehlo.transpose", "stablehlo.reshape", "stablehlo.convert")
-"""What may follow the last product in a chain: each element of the result is one of its own."""
+"""The operations that may follow the last product in a chain: each element of the result is one of its own."""
 
 
 class Space(NamedTuple):

@@ -39,12 +39,12 @@ from xgpu.records import dataclass
 type _Choice = dict[Number, int]
 """Values to store, each with the level of the kernel that does."""
 type _Needed = Sequence[Need[Group]]
-"""How often which kernels compute a value."""
+"""The number of times that each kind of kernel computes a value."""
 
 _ROUNDS = 3
 """Iteration limit. Costs and the stored values depend on each other; two iterations mostly reach the fixed point."""
 _MOST_GROWTH = 4
-"""How many times as much as after the round before kernels may compute: more is no step towards the fixed point."""
+"""The factor by which a round may let kernels compute more: beyond it, it is no step towards the fixed point."""
 _READ_BY_THREAD = 16
 """Elements that a thread of a reduction reads, about."""
 _HIDDEN_MOVES = 2
@@ -112,7 +112,7 @@ def _may_be_stored(block: NumberedBlock, number: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """What rounds ask of a ``grouping``, by numbers of the values of its ``block``.
+    """Facts of a ``grouping`` for its rounds, by numbers of the values of its ``block``.
 
     ``stored_at`` has the level of the kernel that stores each value of ``grouping``, ``levels`` the lowest level of one
     that can read it. ``read_at`` is ``stored_at`` with what is given. ``own`` has the group whose hero, or whose hero's
@@ -213,7 +213,7 @@ class _Round:
         self.awaited = set[Number]()
         """Those to wait for."""
         self.needs = 0
-        """How many kinds of kernels compute a value, for all values together."""
+        """The number of kinds of kernels that compute a value, for all values together."""
         # How many kernels wait for one, each for the next, by this round's decisions: levels do not have these yet.
         self._followed: dict[Group, int] = {}
         # Loops that differ only in what they compute: the first, which stands for all, and how many there are.

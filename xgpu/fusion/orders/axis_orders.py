@@ -43,11 +43,11 @@ _SECTOR_BYTES = 32
 _LEAST_SHARE = 1 / 8
 """The least part of its bytes that a transpose of whole rows costs: it takes no tile, but it takes time."""
 _UNTILED = 8
-"""How many times the bytes it costs to read elements one by one: a sector has so many of 32 bits."""
+"""The cost of reading elements one by one, in times of their bytes: a sector has so many of 32 bits."""
 _FREE_STEPS = 6
 """Operations one after the other that are as soon made again, such as those of a mask by two indices."""
 _MOST_ROUNDS = 4
-"""How often each group is asked for a better order; two rounds were enough for all programs tried."""
+"""The number of times that each group is asked for a better order; two rounds were enough for all programs tried."""
 _MOST_JOINED = 16
 """Groups that reshapes connect of which the orders are tried together, and edges of each but the first: time is linear.
 

@@ -32,7 +32,7 @@ _ADDS = {
     " * the stream to read them, so that all but the last part has been done when it returns;\n"
     " * it cannot be captured.",
 }
-"""What the header says, by whether a call waits."""
+"""The header's sentences, by whether a call waits."""
 
 
 def c_files(interface: Interface) -> dict[str, str]:

@@ -63,7 +63,7 @@ MATRICES: dict[str, Any] = {
     "complex, a batch": complex_matrix(3, 6, 4),
     "complex, of real numbers": of_values(np.linspace(-3, 1, SIZE)).astype(np.complex64),
 }
-"""Those of one shape and type, which stand together, are given to one package: numbers do not change what is compiled."""
+"""Those of one shape and type, which stand together, are given to one package, as numbers change nothing compiled."""
 NAMES = drawn(list(MATRICES), by_level(6, len(MATRICES), len(MATRICES)))
 DECOMPOSITIONS: dict[str, Callable[[Any], Any]] = {
     "qr, reduced": lambda a: jnp.linalg.qr(a, mode="reduced"),

@@ -64,7 +64,7 @@ GENERIC, ASYNCHRONOUS = 0, 16
 """Kinds of writes besides those of accesses: by a thread, or by a copy, which others need no fence to see."""
 
 START_COPY, END_COPY, START_READ, END_READ = range(4)
-"""What is done to a range of shared memory; what starts is even."""
+"""The kinds of accesses to a range of shared memory; those that start are even."""
 
 
 @compiled

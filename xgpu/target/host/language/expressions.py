@@ -64,7 +64,7 @@ _OF_INTEGERS = (
     *(ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.expr_context),
     *(ast.operator, ast.unaryop, ast.cmpop),
 )
-"""What expressions are made of, besides names, whose values are known when they are compiled."""
+"""The syntax of expressions whose values are known when they are compiled, besides names."""
 _COMPARISONS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Eq: ("eq", "oeq"),
     ast.NotEq: ("ne", "une"),
