@@ -16,7 +16,7 @@ Decisions = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
-class ArrayType:
+class NamedArrayType:
     """An array that a kernel reads or writes: its name, its shape and the type of its elements."""
 
     name: str
@@ -25,7 +25,7 @@ class ArrayType:
 
 
 @dataclass(frozen=True)
-class Store:
+class TileStore:
     """A tile that blocks write into an output; ``map`` goes from the block's numbers and its positions to indices."""
 
     output: int
@@ -73,11 +73,11 @@ class BlockProgram:
     """
 
     name: str
-    inputs: tuple[ArrayType, ...]
-    outputs: tuple[ArrayType, ...]
+    inputs: tuple[NamedArrayType, ...]
+    outputs: tuple[NamedArrayType, ...]
     grid: tuple[int, ...]
     body: Body
-    stores: tuple[Store, ...]
+    stores: tuple[TileStore, ...]
     settings: Settings
     location: SourceLocation
 

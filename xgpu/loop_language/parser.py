@@ -20,7 +20,7 @@ from xgpu.loop_language.syntax import (
     Loop,
     Name,
     New,
-    Number,
+    NumberLiteral,
     Parameter,
     Pragma,
     Size,
@@ -296,14 +296,14 @@ class _Parser:
         token = self._token
         if token.kind == "number":
             self._next()
-            return Number(_number(token), token.at)
+            return NumberLiteral(_number(token), token.at)
         if self._accept("("):
             inner = self.expression()
             self._expect(")")
             return inner
         if token.text in _LITERALS:
             self._next()
-            return Number(_LITERALS[token.text], token.at)
+            return NumberLiteral(_LITERALS[token.text], token.at)
         if token.text in ("true", "false", "max", "min") and token.kind == "word":
             self._next()
         else:

@@ -231,7 +231,7 @@ def _node(value: Any) -> syntax.Expr:
     if isinstance(value, bool):
         return syntax.Name(str(value).lower(), _here())
     if isinstance(value, (int, float)):
-        return syntax.Number(value, _here())
+        return syntax.NumberLiteral(value, _here())
     if isinstance(value, Buffer):
         return _node(value[()])
     raise InvalidInput(f"expected a value of the program or a number, got {type(value).__name__}", _here())
@@ -296,7 +296,7 @@ def sizes(**defaults: int | None) -> tuple[Expression, ...]:
             raise InvalidInput(f"size {name}: expected a whole number from 0, or None, got {default!r}", at)
     return tuple(
         Expression(
-            syntax.Name(name, at), syntax.Size(name, None if default is None else syntax.Number(default, at), at)
+            syntax.Name(name, at), syntax.Size(name, None if default is None else syntax.NumberLiteral(default, at), at)
         )
         for name, default in defaults.items()
     )

@@ -20,7 +20,7 @@ MAX_INDEX_NESTING = 16
 
 
 @dataclass(frozen=True)
-class Buffer:
+class ScopedBuffer:
     """A buffer: its value, and what may be done with it."""
 
     name: str
@@ -31,13 +31,13 @@ class Buffer:
 
 
 @dataclass(frozen=True)
-class Value:
+class ScopedValue:
     """A value with a name: an element, or an index."""
 
     value: "ir.Value | AffineExpr | float"
 
 
-Meaning = Buffer | Value
+Meaning = ScopedBuffer | ScopedValue
 
 
 class ScopedNames:

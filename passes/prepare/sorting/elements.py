@@ -47,7 +47,7 @@ class SortOrder:
 
 
 @dataclass(frozen=True)
-class Rows:
+class SortedRows:
     """So many rows of ``size`` elements."""
 
     count: int

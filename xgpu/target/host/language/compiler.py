@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xgpu.errors import CompilerError
-from xgpu.target.host.language.expressions import INT, VOID, Expressions, Unit, Value
+from xgpu.target.host.language.expressions import INT, VOID, HostExpressions, Unit, Value
 
 _DECLARATIONS = """
 declare void @llvm.coro.resume(ptr)
@@ -35,7 +35,7 @@ def compile_functions(roots: Mapping[str, Callable[..., Any]], values: Mapping[s
     return _DECLARATIONS + "\n".join(texts)
 
 
-class _Function(Expressions):
+class _Function(HostExpressions):
     def __init__(self, unit: Unit, function: Callable[..., Any]):
         super().__init__(unit, function)
         self._loops: list[tuple[str, str]] = []

@@ -93,7 +93,7 @@ class Unit:
         return self.names[function]
 
 
-class Expressions:
+class HostExpressions:
     """Writes the expressions of one function."""
 
     def __init__(self, unit: Unit, function: Callable[..., Any]):
