@@ -56,7 +56,7 @@ _MOST_INSTRUCTIONS = 20 * MOST_VISITED
 _MANY = "computed {} times for each element otherwise; storing it pays from {} instructions on, and it takes more"
 _FEW = "computed {} times for each element; storing it would pay from {} instructions on, and it takes fewer"
 _CHEAP = "computed {} times for each element, in less time than storing it takes, whatever it is computed from"
-_COSTS = "to recompute it in {} later kernels takes the time of {:,.0f} bytes of traffic, to store and read it {:,.0f}"
+_COSTS = "to recompute it takes the time of {:,.0f} bytes of traffic (later kernels: {}), to store and read it {:,.0f}"
 """Texts of reasons."""
 _LONG = Reason("one thread would compute an element of what is computed from it for many launches otherwise")
 _GROUPINGS = 8
@@ -366,7 +366,7 @@ class _Round:
         extra = self._launch + once if is_extra else 0
         is_long = cost.operations >= MOST_OPERATIONS and readers > is_extra
         is_worth = is_long or again - readers * size > size + extra
-        reason = Reason(_COSTS, (readers, again, (readers + 1) * size + extra))
+        reason = Reason(_COSTS, (again, readers, (readers + 1) * size + extra))
         if is_long:
             reason = Reason("{} kernels would have to recompute it, in {} operations or more", (readers, most))
         if self._decide(value, Decision(Verdict.STORED if is_worth else Verdict.RECOMPUTED, of, reason)):
