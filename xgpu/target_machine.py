@@ -352,5 +352,5 @@ class TargetName(OptionWord):
         return MACHINES[self](capability, specific)
 
 
-DEFAULT_TARGET = TargetName("nvvm")
+DEFAULT_MACHINE = TargetName("nvvm")
 """The machine that passes lower for by default."""
