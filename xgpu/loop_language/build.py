@@ -26,7 +26,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
 from xgpu.loop_language.functions import COMBINERS, MMA
 from xgpu.loop_language.parser import FULLY_PAR
-from xgpu.loop_language.scope import ScopedBuffer, ScopedNames, ScopedValue
+from xgpu.loop_language.scope import Buffer, ScopedNames, Value
 from xgpu.loop_language.sizes import Spec, dtype_at, shape_of, sizes_of, spec_of_parameter, whole_number
 from xgpu.loop_language.syntax import (
     Anchor,
@@ -82,7 +82,7 @@ class _Builder:
         self._statements = 0
         self._at_once: Loop | None = None
         for name, size in sizes.items():
-            self._scope.define(name, ScopedValue(size), function.at)
+            self._scope.define(name, Value(size), function.at)
 
     def build(self, specs: Sequence[ArgumentSpec]) -> None:
         """Write the function at the current insertion point."""
@@ -115,7 +115,7 @@ class _Builder:
                 f"'{parameter.name}': elements of {spec.dtype} share bytes, which several threads cannot write",
                 parameter.at,
             )
-        buffer = ScopedBuffer(parameter.name, value, spec.dtype, spec.shape, parameter.access)
+        buffer = Buffer(parameter.name, value, spec.dtype, spec.shape, parameter.access)
         self._scope.define(parameter.name, buffer, parameter.at)
 
     def _block(self, statements: Sequence[Statement]) -> None:
@@ -158,7 +158,7 @@ class _Builder:
 
     def _visible_constants(self) -> dict[str, int]:
         meanings = {name: self._scope.meaning(name) for name in self._scope.names}
-        return {n: m.value for n, m in meanings.items() if isinstance(m, ScopedValue) and isinstance(m.value, int)}
+        return {n: m.value for n, m in meanings.items() if isinstance(m, Value) and isinstance(m.value, int)}
 
     def _static(self, loop: Loop) -> None:
         if loop.pragmas:
@@ -166,7 +166,7 @@ class _Builder:
         for number in range(self._extent(loop)):
             self._count(loop)
             with self._scope.block():
-                self._scope.define(loop.variable, ScopedValue(number), loop.at)
+                self._scope.define(loop.variable, Value(number), loop.at)
                 self._block(loop.body)
 
     def _loop(self, loop: Loop) -> None:
@@ -185,7 +185,7 @@ class _Builder:
         self._at_once = loop if loop.kind == FULLY_PAR else self._at_once
         with self._scope.block(), ir.InsertionPoint(op.body):
             variable = self._scope.new_variable(op.variable, extent)
-            self._scope.define(loop.variable, ScopedValue(variable), loop.at)
+            self._scope.define(loop.variable, Value(variable), loop.at)
             self._block(loop.body)
             YieldOp.build([], at)
         self._at_once = None if loop.kind == FULLY_PAR else self._at_once
@@ -300,7 +300,7 @@ class _Builder:
                 )
         type_ = _buffer_type(dtype.mlir, shape)
         value = NewOp.build(type_, statement.name, found, location_of(statement.at))
-        self._scope.define(statement.name, ScopedBuffer(statement.name, value, dtype, shape, "new"), statement.at)
+        self._scope.define(statement.name, Buffer(statement.name, value, dtype, shape, "new"), statement.at)
         self._scope.written.discard(statement.name)
 
     def _asm(self, statement: Asm) -> None:
@@ -349,7 +349,7 @@ def _spec(parameter: Parameter, sizes: Mapping[str, int]) -> ArgumentSpec:
     return ArgumentSpec(parameter.name, shape, dtype)
 
 
-def _check_combines(operator: str, buffer: ScopedBuffer, at: SourceLocation) -> None:
+def _check_combines(operator: str, buffer: Buffer, at: SourceLocation) -> None:
     kind = buffer.dtype.kind
     if operator in ("&=", "|=", "^=") and kind in ("float", "complex"):
         raise InvalidInput(f"'{operator}' combines integers and truth values, got {buffer.dtype}", at)

@@ -186,7 +186,7 @@ for _name, _sign in {"iadd": "+=", "imul": "*=", "iand": "&=", "ior": "|=", "ixo
     setattr(Read, f"__{_name}__", _combination(_sign))
 
 
-class Buffer:
+class BufferHandle:
     """A buffer of the program. One without dimensions has the element ``buffer[()]``."""
 
     def __init__(self, name: str):
@@ -232,7 +232,7 @@ def _node(value: Any) -> syntax.Expr:
         return syntax.Name(str(value).lower(), _here())
     if isinstance(value, (int, float)):
         return syntax.NumberLiteral(value, _here())
-    if isinstance(value, Buffer):
+    if isinstance(value, BufferHandle):
         return _node(value[()])
     raise InvalidInput(f"expected a value of the program or a number, got {type(value).__name__}", _here())
 
@@ -322,7 +322,7 @@ def _array_type(type_: ArrayType | ElementType) -> ArrayType:
     return type_ if isinstance(type_, ArrayType) else ArrayType(type_.name)
 
 
-def new(array: ArrayType | ElementType, name: str = "", **pragmas: Any) -> Buffer:
+def new(array: ArrayType | ElementType, name: str = "", **pragmas: Any) -> BufferHandle:
     """Make a buffer. Keywords are its pragmas, such as ``shared=True`` or ``pad=1``."""
     tracing, at = _tracing(), _here()
     if not isinstance(array, ArrayType | ElementType):
@@ -331,7 +331,7 @@ def new(array: ArrayType | ElementType, name: str = "", **pragmas: Any) -> Buffe
     name = tracing.name_of(name, target_name(_user_frame()) or "", "b")
     shape = tuple(_node(size) for size in type_.shape)
     tracing.add(syntax.New(name, type_.dtype, shape, _pragmas(pragmas, at), at))
-    return Buffer(name)
+    return BufferHandle(name)
 
 
 def _pragmas(given: dict[str, Any], at: SourceLocation) -> tuple[syntax.Pragma, ...]:
@@ -442,7 +442,7 @@ class LoopProgram:
         try:
             parameters = self._parameters(at)
             tracing.names.update(parameter.name for parameter in parameters)
-            self.says(*(Buffer(parameter.name) for parameter in parameters))
+            self.says(*(BufferHandle(parameter.name) for parameter in parameters))
         except XgpuError:
             raise
         except Exception as error:

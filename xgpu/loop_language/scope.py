@@ -20,7 +20,7 @@ MAX_INDEX_NESTING = 16
 
 
 @dataclass(frozen=True)
-class ScopedBuffer:
+class Buffer:
     """A buffer: its value, and what may be done with it."""
 
     name: str
@@ -31,13 +31,13 @@ class ScopedBuffer:
 
 
 @dataclass(frozen=True)
-class ScopedValue:
+class Value:
     """A value with a name: an element, or an index."""
 
     value: "ir.Value | AffineExpr | float"
 
 
-Meaning = ScopedBuffer | ScopedValue
+Meaning = Buffer | Value
 
 
 class ScopedNames:

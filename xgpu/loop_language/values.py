@@ -23,7 +23,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
 from xgpu.loop_language.functions import BITS, COMPARISONS, FUNCTIONS, OPERATORS, PAIR
 from xgpu.loop_language.printer import expression
-from xgpu.loop_language.scope import ScopedBuffer, ScopedNames, ScopedValue, as_index
+from xgpu.loop_language.scope import Buffer, ScopedNames, Value, as_index
 from xgpu.loop_language.sizes import combined
 from xgpu.loop_language.syntax import Binary, Call, Element, Expr, Name, NumberLiteral, Unary
 from xgpu.structure import dtype_of
@@ -104,7 +104,7 @@ class Expressions:
         if expr.name in ("true", "false"):
             return expr.name == "true"
         meaning = self.scope.meaning(expr.name)
-        if isinstance(meaning, ScopedBuffer):
+        if isinstance(meaning, Buffer):
             return self.read(Element(expr.name, (), expr.at))
         if meaning is None:
             raise InvalidInput(f"'{expr.name}' {self._undefined(expr.name)}", expr.at)
@@ -113,10 +113,10 @@ class Expressions:
     def _undefined(self, name: str) -> str:
         return f"is not defined here{did_you_mean(name, self.scope.names)}; known are {_listed(self.scope.names)}"
 
-    def place(self, target: Element) -> tuple[ScopedBuffer, list[AffineExpr]]:
+    def place(self, target: Element) -> tuple[Buffer, list[AffineExpr]]:
         """Return the buffer and the indices of an element; raises InvalidInput if they do not fit each other."""
         buffer = self.scope.meaning(target.buffer)
-        if not isinstance(buffer, ScopedBuffer):
+        if not isinstance(buffer, Buffer):
             problem = "is no buffer" if buffer else self._undefined(target.buffer)
             raise InvalidInput(f"'{target.buffer}' {problem}", target.at)
         if len(target.indices) != len(buffer.shape):
@@ -144,9 +144,7 @@ class Expressions:
         index = ToIndexOp.build(value, size, location_of(at))
         return self.scope.new_variable(index, size)
 
-    def _check_bounds(
-        self, buffer: ScopedBuffer, number: int, index: AffineExpr, size: int, at: SourceLocation
-    ) -> None:
+    def _check_bounds(self, buffer: Buffer, number: int, index: AffineExpr, size: int, at: SourceLocation) -> None:
         (found,) = self.scope.map_of([index])[0].result_ranges()
         if not Interval(0, size - 1).contains_interval(found):
             raise InvalidInput(
@@ -419,6 +417,6 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def named(value: Operand) -> ScopedValue:
+def named(value: Operand) -> Value:
     """Return what a name for an operand means."""
-    return ScopedValue(value)
+    return Value(value)
