@@ -11,7 +11,7 @@ from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.passes.framework.base import Pass
-from xgpu.passes.support.ranges import Ranges
+from xgpu.passes.support.ranges import KnownRanges
 from xgpu.passes.support.regions import move_body
 from xgpu.passes.support.scf_ops import create_for, create_if, create_index, create_yield
 from xgpu.records import dataclass
@@ -58,7 +58,7 @@ class LowerLoops(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Lower every loop of ``module``."""
-        ranges = Ranges()
+        ranges = KnownRanges()
         loops = [cast(LoopOp, op.opview) for op in walk(module.operation, LoopOp.OPERATION_NAME)]
         # All before the first is lowered: ranges are those of the IR as it is now.
         known = [tuple(ranges.index_range(value) for value in loop.dims) for loop in loops]

@@ -111,4 +111,4 @@ _KERNELS: Mapping[str, Callable[[ir.Operation, Device], None]] = {
     SumsEmitter.NAME: partial(_chained, SumsSchedule),
     EMITTER_NAME: _of_any_operations,
 }
-"""What lowers the kernels of each emitter."""
+"""The functions that lower the kernels of each emitter."""

@@ -21,7 +21,7 @@ from xgpu.passes.support.index_ops import (
     erase_unused,
     peak,
 )
-from xgpu.passes.support.ranges import INDEX_RANGE, Ranges, constant_of, predicate_of
+from xgpu.passes.support.ranges import INDEX_RANGE, KnownRanges, constant_of, predicate_of
 from xgpu.records import dataclass
 from xgpu.structure import owning_op, walk
 
@@ -132,7 +132,7 @@ class _Simplifier:
     def __init__(self, function: ir.Operation, max_size: int):
         self._function = function
         self._max_size = max_size
-        self._ranges = Ranges()
+        self._ranges = KnownRanges()
         self._constants = IndexConstants(function)
         self._scopes = Scopes(function)
         self._indices: dict[ir.Value, _Index] = {}

@@ -29,7 +29,7 @@ _NOTICED = 1.0  # seconds: what a test takes less than this longer is noise
 
 
 class Ended(NamedTuple):
-    """How a test ended, ``passed``, ``skipped`` or why it did not pass, and the seconds that it took."""
+    """The end of a test, ``passed``, ``skipped`` or why it did not pass, and the seconds that it took."""
 
     outcome: str
     seconds: float

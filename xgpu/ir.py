@@ -88,7 +88,7 @@ def make_context() -> "Context":  # noqa: F405
 
 
 _MOST_USES = 10
-"""How many modules a thread's context is used for: their types and attributes stay in it until it is dropped."""
+"""The number of modules for one of a thread's contexts: their types and attributes stay in it until it is dropped."""
 _MOST_BYTES = 1 << 20
 """Size of a module, as bytecode, whose constants are not to stay."""
 

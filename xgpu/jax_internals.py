@@ -1,4 +1,4 @@
-"""What xgpu takes from JAX that JAX does not document: the one place to look at when a new release moves something.
+"""Names of JAX that it does not document and xgpu uses: the one place to look at when a new release moves something.
 
 `xgpu.jit` stands in for `jax.jit`, so it shares JAX's own stages, caches and error messages; block programs are traced
 as JAX's own functions are.

@@ -80,7 +80,7 @@ GPU_INSTRUCTIONS: Mapping[str, Needs] = {
     "tensormap.replace": Needs(90, specific=True),
     "wgmma": Needs(90, specific=True, last=90),
 }
-"""What the instructions for operations of blocks need (PTX ISA, "Target ISA notes" of each), by their family."""
+"""The requirements of instructions for operations of blocks (PTX ISA, "Target ISA notes" of each), by their family."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class TargetMachine(ABC):
     fast_instructions: Mapping[str, str] = field(default_factory=dict)
     """The intrinsics that `FAST_INSTRUCTIONS` names: all of them, or none."""
     block_operations: str = ""
-    """How asynchronous copies, waits and products of warps are lowered: a key of `xgpu.passes.llvm.block.LOWERINGS`."""
+    """The lowering of asynchronous copies, waits and products of warps: a key of `xgpu.passes.llvm.block.LOWERINGS`."""
     processor: str = ""
     """The processor, as messages name it, if the machine's instructions depend on it."""
     instructions: frozenset[str] = frozenset()
@@ -277,9 +277,9 @@ HOST_SHUFFLES = {"xor": "xgpu_host_shuffle_xor", "idx": "xgpu_host_shuffle_idx"}
 
 
 HOST_BLOCK_PREFIX = "xgpu_host_block_"
-"""How the names of those functions start that operations of blocks call (`xgpu.target.host.block`)."""
+"""The prefix of the functions that operations of blocks call (`xgpu.target.host.block`)."""
 HOST_CHECKED_PREFIX = "xgpu_host_checked_"
-"""How those start that check, which sanitized kernels call instead."""
+"""The prefix of those that check, which sanitized kernels call instead."""
 HOST_PAUSE = "xgpu_host_pause"
 """``void(i64)``: if the number is not 0, returns when what the thread waits for has come."""
 
@@ -352,5 +352,5 @@ class TargetName(OptionWord):
         return MACHINES[self](capability, specific)
 
 
-DEFAULT_TARGET = TargetName("nvvm")
+DEFAULT_MACHINE = TargetName("nvvm")
 """The machine that passes lower for by default."""

@@ -221,7 +221,7 @@ class InsertTileOp(DeclaredOp):
 @ir.register_operation(XgpuDialect)
 @declare
 class GroupRowsOp(DeclaredOp):
-    """Which rows of an array a tile has, where rows are in groups and no tile has rows of two.
+    """The rows of an array that a tile has, where rows are in groups and no tile has rows of two.
 
     Of ``total`` rows, groups have as many as ``sizes`` says, one after the other, as far as there are so many; less
     than none is none. What is left is a group, too, after the last. Each group is divided into tiles of ``rows`` rows,
@@ -266,7 +266,7 @@ class GroupRowsOp(DeclaredOp):
 
     @property
     def groups(self) -> int:
-        """How many groups there are, without what is left."""
+        """The number of groups, without what is left."""
         return ir.RankedTensorType(self.sizes.type).shape[0]
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:

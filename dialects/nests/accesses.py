@@ -17,7 +17,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.structure import owning_op
 
 COMBINERS = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
-"""How `xgpu.accumulate` combines an element with a value: each the StableHLO operation of this name."""
+"""Functions by which `xgpu.accumulate` combines an element with a value: StableHLO's operations of these names."""
 MAX_EXTENT = 2**31 - 1
 """The most iterations of a loop."""
 MAX_INDEX = 1 << 52
@@ -231,7 +231,7 @@ class FromIndexOp(DeclaredOp):
 ACCESS_OPS: tuple[type[DeclaredOp], ...] = (ReadOp, WriteOp, AccumulateOp, ToIndexOp, FromIndexOp)
 """The operations of this file."""
 _INDEXED = frozenset(("xgpu.par", "xgpu.seq", ToIndexOp.OPERATION_NAME))
-"""What makes variables: operations below whose ``extent`` they are."""
+"""The operations that make variables: those below, whose ``extent`` they are."""
 
 
 def variable_problems(map_: IndexingMap, variables: Sequence[ir.Value]) -> Iterator[str]:

@@ -24,20 +24,20 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.structure import walk
 
 BANDS = ("grid", "block", "thread")
-"""Who runs the iterations of an `xgpu.par`: the threads of all blocks, blocks, or threads of a block."""
+"""The runners of the iterations of an `xgpu.par`: the threads of all blocks, blocks, or threads of a block."""
 ANSWERS = ("proved", "unproved")
 """Whether iterations of an `xgpu.par` are known to be independent."""
 MEMORIES = ("register", "shared", "scratch")
-"""Where an `xgpu.new` lies: with a thread, with a block, or in global memory."""
+"""The places of an `xgpu.new`: with a thread, with a block, or in global memory."""
 _MOST_THREADS = 1024
 SIDES = f"a power of two up to {_MOST_THREADS}"
-"""How many iterations may run at once."""
+"""The numbers of iterations that may run at once, in words."""
 EMITTERS = ("product", "warp_product")
 """Emitters of kernels that are matrix products: by warp groups, or by warps."""
 MAX_STAGES = 16
 """Steps whose tiles shared memory may have room for."""
 SCOPES = ("block",)
-"""Whom an `xgpu.barrier` has wait for each other."""
+"""The threads that an `xgpu.barrier` has wait for each other."""
 
 
 class _IndexedOp(BodyOp):

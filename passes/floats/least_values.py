@@ -1,4 +1,4 @@
-"""What scalars of floats are never less than, as far as the operations that compute them say."""
+"""Lower bounds of scalars of floats, as far as the operations that compute them say."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Which functions of a module are copied into their callers: before machine code is made, as a call is never free.
+"""Chooses functions of a module to copy into their callers: before machine code is made, as a call is never free.
 
 A function that is called has its arguments and results in certain registers, and nothing of it is computed beside other
 values, so copies run faster; but they take time to compile.

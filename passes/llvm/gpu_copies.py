@@ -10,7 +10,7 @@ from xgpu.passes.llvm.gpu_ptx import fixed, ptx, requiring
 
 _ELEMENT_CODES = {"i8": 0, "i16": 1, "i32": 2, "i64": 4, "f16": 6, "f32": 7, "f64": 9, "bf16": 10, "tf32": 11}
 _SWIZZLE_CODES = {name: code for code, name in enumerate(SWIZZLES)}
-"""What a tensor map's fields hold for element types and swizzles (PTX ISA, tensormap.replace)."""
+"""The values of a tensor map's fields for element types and swizzles (PTX ISA, tensormap.replace)."""
 
 _WHOLE_WARP = "bar.warp.sync 0xFFFFFFFF;"
 _PUBLISH = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [$0], [$1], 128;"

@@ -23,7 +23,7 @@ from xgpu.passes.llvm.gpu_ptx import elements, fixed, names, ptx, require, requi
 from xgpu.structure import is_result_of, producer
 
 _PTX_TYPES = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "si8": "s8", "ui8": "u8", "i32": "s32"}
-"""What PTX calls types that have other names here."""
+"""PTX's names of types that have other names here."""
 _SWIZZLE_MODES = {0: 0, 128: 1, 64: 2, 32: 3}
 _FIELD = 0x3FFF
 _LOW = (1 << 32) - 1

@@ -24,9 +24,9 @@ FENCES = ("async", "mbarrier_init", "cluster")
 ELEMENTS = tuple(ELEMENT_BITS)
 """The types of matrices' elements; the runtime takes their positions."""
 FRAGMENT_OFFSET = 512
-"""Where among its registers a thread gives a fragment of the left operand, in bytes, behind its accumulators."""
+"""The place of a thread's fragment of the left operand among its registers, in bytes, behind its accumulators."""
 FORM_OFFSET = FRAGMENT_OFFSET + 16
-"""Where among its registers a thread finds the numbers that say of what form a product or tensor map is, and those
+"""The places among its registers at which a thread finds the numbers of a product's or tensor map's form, and those
 that say where in an array a box begins."""
 _LAYOUT_FORM = ("swizzle", "group", "panel", "transposed")
 PRODUCT_FORM = (
@@ -37,7 +37,7 @@ PRODUCT_FORM = (
 MAP_FORM = ("rank", "element", "is_rounded", "swizzle"), ("shape", "strides", "box")
 """Those of a tensor map: numbers, and rows of `MAX_TENSOR_RANK` numbers."""
 LANE_PARTS = (0, 16, 32)
-"""Where in its memory a lane gives the operands of a product of its warp, in bytes."""
+"""The places in its memory at which a lane gives the operands of a product of its warp, in bytes."""
 _ALIGNMENT = 4
 
 _Argument = ir.Value | int | bool

@@ -1,4 +1,4 @@
-"""Which values are the same in all threads of a block."""
+"""Finds the values that are the same in all threads of a block."""
 
 from collections.abc import Sequence
 

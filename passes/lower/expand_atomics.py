@@ -20,7 +20,7 @@ from xgpu.passes.support.compare_and_swap import PartOfWord, swap_in_loop
 from xgpu.passes.support.refusals import refuse
 from xgpu.records import dataclass
 from xgpu.structure import is_used, walk
-from xgpu.target_machine import DEFAULT_TARGET, LATEST, TargetMachine, TargetName
+from xgpu.target_machine import DEFAULT_MACHINE, LATEST, TargetMachine, TargetName
 
 _ATOMIC = frozenset(("llvm.atomicrmw", "llvm.cmpxchg", "llvm.load", "llvm.store"))
 _SMALL_FLOATS = frozenset(("f16", "bf16"))
@@ -53,7 +53,7 @@ class ExpandAtomics(Pass):
     """
 
     NAME: ClassVar[str] = "expand-atomics"
-    target: TargetName = DEFAULT_TARGET
+    target: TargetName = DEFAULT_MACHINE
     """The machine to compile for."""
     capability: int = LATEST
     """Compute capability of the GPU times ten."""

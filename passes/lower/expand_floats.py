@@ -28,7 +28,7 @@ from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.refusals import refuse, refuse_type
 from xgpu.records import dataclass
 from xgpu.structure import walk
-from xgpu.target_machine import DEFAULT_TARGET, LATEST, ByteConversion, TargetMachine, TargetName
+from xgpu.target_machine import DEFAULT_MACHINE, LATEST, ByteConversion, TargetMachine, TargetName
 
 _NATIVE_FLOATS = frozenset(("f32", "f64"))
 # What moves a value without computing with it.
@@ -57,7 +57,7 @@ class ExpandFloats(Pass):
     """
 
     NAME: ClassVar[str] = "expand-floats"
-    target: TargetName = DEFAULT_TARGET
+    target: TargetName = DEFAULT_MACHINE
     """The machine to compile for. For the host, conversions of small floats are integer arithmetic."""
     capability: int = LATEST
     """Compute capability of the GPU times ten: from 89 on it converts 8-bit floats, from 90 on it adds bf16."""

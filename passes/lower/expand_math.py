@@ -15,7 +15,7 @@ from xgpu.passes.math import bessel, exponential, gamma, logarithm, power, short
 from xgpu.passes.math.builder import LAYOUTS, Constants, MathBuilder
 from xgpu.records import dataclass
 from xgpu.structure import is_argument, producer, walk
-from xgpu.target_machine import DEFAULT_TARGET, TargetMachine, TargetName
+from xgpu.target_machine import DEFAULT_MACHINE, TargetMachine, TargetName
 
 _Build = Callable[..., ir.Value | Sequence[ir.Value]]
 
@@ -118,7 +118,7 @@ class ExpandMath(Pass):
     """
 
     NAME: ClassVar[str] = "expand-math"
-    target: TargetName = DEFAULT_TARGET
+    target: TargetName = DEFAULT_MACHINE
     """The machine to expand for."""
 
     def apply(self, module: ir.Module) -> None:

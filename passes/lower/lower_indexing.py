@@ -12,7 +12,7 @@ from xgpu.indexing.affine import AffineExpr, Atom, Dim, FloorDiv, Mod, Symbol
 from xgpu.indexing.interval import Interval
 from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.index_ops import IndexConstants, IndexScope, Scopes
-from xgpu.passes.support.ranges import BOOL_RANGE, INDEX_RANGE, Ranges
+from xgpu.passes.support.ranges import BOOL_RANGE, INDEX_RANGE, KnownRanges
 from xgpu.records import dataclass
 from xgpu.structure import arguments_of, walk
 
@@ -94,7 +94,7 @@ class _Lowering:
     def __init__(self, function: ir.Operation):
         self.fits = True
         self._function = function
-        self._ranges = Ranges()
+        self._ranges = KnownRanges()
         self._scopes = Scopes(function)
         self._constants = IndexConstants(function)
         self._emitted: dict[tuple[object, ...], _Emitted] = {}

@@ -38,7 +38,7 @@ from xgpu.passes.support.memory_layout import (
 from xgpu.passes.support.messages import read_message, write_message
 from xgpu.passes.support.packed_accesses import place_in_byte, read_packed, write_packed
 from xgpu.passes.support.shared_tiles import SharedTiles
-from xgpu.passes.support.tensor_buffers import Buffer, BufferUse, TensorBuffers, fail, is_tensor
+from xgpu.passes.support.tensor_buffers import BufferUse, TensorBuffer, TensorBuffers, fail, is_tensor
 from xgpu.records import dataclass
 from xgpu.structure import replace_op, users_of
 
@@ -147,7 +147,7 @@ class _FunctionLowering:
         bits = int_of(attributes[INDEX_BITS]) if INDEX_BITS in attributes else 64
         self._index = ir.IntegerType.get_signless(bits)
         self._aliased: set[ir.Value] = set()
-        self._of_one_kind: set[Buffer] = set()
+        self._of_one_kind: set[TensorBuffer] = set()
         self._uniform = UniformValues()
 
     def run(self) -> None:
@@ -176,7 +176,7 @@ class _FunctionLowering:
             _lower_call(op)
         self._lower_signature(buffers)
 
-    def _parameters(self) -> list[Buffer]:
+    def _parameters(self) -> list[TensorBuffer]:
         """Return a buffer for each tensor parameter; a kernel's parameters after its inputs are writable."""
         inputs = len(self._block.arguments)
         if self._is_kernel:
@@ -193,10 +193,10 @@ class _FunctionLowering:
                     self._function, f"expected tensors of one static dimension, got {type_}; run flatten-tensors first"
                 )
             element_bits(type_.element_type, self._function)
-            buffers.append(Buffer(argument, f"parameter {position} of @{self._name}", position >= inputs))
+            buffers.append(TensorBuffer(argument, f"parameter {position} of @{self._name}", position >= inputs))
         return buffers
 
-    def _check_results(self, tensors: TensorBuffers, buffers: list[Buffer]) -> None:
+    def _check_results(self, tensors: TensorBuffers, buffers: list[TensorBuffer]) -> None:
         """A kernel returns its outputs, in order; no other function returns a tensor."""
         returned = [op for op in tensors.structural if op.name == "func.return"]
         got = [tensors.buffer_of(value) for op in returned for value in op.operands if is_tensor(value)]
@@ -205,7 +205,7 @@ class _FunctionLowering:
             names = [", ".join(buffer.name for buffer in each) or "nothing" for each in (expected, got)]
             fail(self._function, f"expected @{self._name} to return {names[0]}, got {names[1]}")
 
-    def _check_aliases(self, tensors: TensorBuffers, buffers: list[Buffer]) -> None:
+    def _check_aliases(self, tensors: TensorBuffers, buffers: list[TensorBuffer]) -> None:
         """No access is to an input whose memory is that of an output."""
         if ALIASES not in self._function.attributes:
             return
@@ -219,7 +219,7 @@ class _FunctionLowering:
 
     def _find_updates(self, tensors: TensorBuffers) -> list[Update | None]:
         """Return what each access does if it is an atomic update; note the tensors with one kind of update only."""
-        kinds: dict[Buffer, set[str]] = {}
+        kinds: dict[TensorBuffer, set[str]] = {}
         updates: list[Update | None] = []
         for op, buffer in ((access.op, access.buffer) for access in tensors.accesses):
             update = find_update(op) if op.name == AtomicRmwOp.OPERATION_NAME else None
@@ -261,7 +261,7 @@ class _FunctionLowering:
             case _:
                 fail(op, "expected only scalar and vector accesses to tensors here")
 
-    def _place_constant(self, op: ir.Operation, buffer: Buffer) -> None:
+    def _place_constant(self, op: ir.Operation, buffer: TensorBuffer) -> None:
         if buffer.type.rank != 1:
             fail(op, f"expected a constant of one dimension, got {buffer.type}; run flatten-tensors first")
         element_bits(buffer.type.element_type, op)
@@ -273,12 +273,12 @@ class _FunctionLowering:
         """Whether all threads of a warp read the same element at a time: constant memory serves one address at once."""
         return all(self._uniform.holds(index) for user in users_of(op.results[0]) for index in user.operands[1:2])
 
-    def _place_tile(self, op: ir.Operation, buffer: Buffer) -> None:
+    def _place_tile(self, op: ir.Operation, buffer: TensorBuffer) -> None:
         buffer.source = self._tiles.address(buffer)
         op.results[0].replace_all_uses_with(buffer.source)
         op.erase()
 
-    def _read(self, op: ir.Operation, buffer: Buffer, tensor: ir.Value, index: ir.Value) -> None:
+    def _read(self, op: ir.Operation, buffer: TensorBuffer, tensor: ir.Value, index: ir.Value) -> None:
         type_ = op.results[0].type
         index = ir.arith.index_cast(self._index, index)
         if is_packed(b.element_type(type_)) and not buffer.is_tile:
@@ -294,7 +294,9 @@ class _FunctionLowering:
         op.results[0].replace_all_uses_with(value)
         op.erase()
 
-    def _write(self, op: ir.Operation, buffer: Buffer, value: ir.Value, tensor: ir.Value, index: ir.Value) -> None:
+    def _write(
+        self, op: ir.Operation, buffer: TensorBuffer, value: ir.Value, tensor: ir.Value, index: ir.Value
+    ) -> None:
         index = ir.arith.index_cast(self._index, index)
         if is_packed(b.element_type(value.type)) and not buffer.is_tile:
             address = partial(element_pointer, tensor, b.integer_type(8))
@@ -307,7 +309,7 @@ class _FunctionLowering:
         op.results[0].replace_all_uses_with(buffer.source)
         op.erase()
 
-    def _update(self, op: ir.Operation, buffer: Buffer, update: Update) -> None:
+    def _update(self, op: ir.Operation, buffer: TensorBuffer, update: Update) -> None:
         tensor, element = op.operands[0], buffer.type.element_type
         index = ir.arith.index_cast(self._index, op.operands[1])
         if is_packed(element) and not buffer.is_tile:
@@ -320,13 +322,13 @@ class _FunctionLowering:
         op.results[0].replace_all_uses_with(buffer.source)
         op.erase()
 
-    def _add(self, op: ir.Operation, buffer: Buffer, values: ir.Value, tensor: ir.Value, index: ir.Value) -> None:
+    def _add(self, op: ir.Operation, buffer: TensorBuffer, values: ir.Value, tensor: ir.Value, index: ir.Value) -> None:
         index = ir.arith.index_cast(self._index, index)
         atomic_update("fadd", element_pointer(tensor, b.element_type(values.type), index), values)
         op.results[0].replace_all_uses_with(buffer.source)
         op.erase()
 
-    def _publish(self, op: ir.Operation, buffer: Buffer) -> None:
+    def _publish(self, op: ir.Operation, buffer: TensorBuffer) -> None:
         board, index, *values = op.operands
         write_message(board, ir.arith.index_cast(self._index, index), values)
         op.results[0].replace_all_uses_with(buffer.source)
@@ -337,7 +339,7 @@ class _FunctionLowering:
         types = [result.type for result in op.results]
         replace_op(op, read_message(board, ir.arith.index_cast(self._index, index), types))
 
-    def _lower_signature(self, buffers: list[Buffer]) -> None:
+    def _lower_signature(self, buffers: list[TensorBuffer]) -> None:
         attributes = self._function.attributes
         described = {buffer.source: buffer for buffer in buffers}
         given = ir.ArrayAttr(attributes["arg_attrs"]) if "arg_attrs" in attributes else None
@@ -363,7 +365,7 @@ def _entries(attributes: ir.DictAttr) -> dict[str, ir.Attribute]:
     return {entry.name: entry.attr for entry in (attributes[index] for index in range(len(attributes)))}
 
 
-def _pointer_attributes(buffer: Buffer, function: ir.Operation, is_aliased: bool) -> dict[str, ir.Attribute]:
+def _pointer_attributes(buffer: TensorBuffer, function: ir.Operation, is_aliased: bool) -> dict[str, ir.Attribute]:
     """LLVM's attributes of a pointer parameter; ``is_aliased``: it shares memory with an output that is used."""
     size = memory_bytes(buffer.type.element_type, math.prod(buffer.type.shape), function)
     attributes: dict[str, ir.Attribute] = {"llvm.align": i64_attribute(POINTER_ALIGNMENT)}
@@ -388,7 +390,7 @@ def _access_type(op: ir.Operation, type_: ir.Type) -> tuple[ir.Type, int]:
     return memory, min(MAX_ACCESS_BYTES, size & -size)
 
 
-def _load(buffer: Buffer, pointer: ir.Value, type_: ir.Type, alignment: int) -> ir.Value:
+def _load(buffer: TensorBuffer, pointer: ir.Value, type_: ir.Type, alignment: int) -> ir.Value:
     return load(pointer, type_, alignment, invariant=not buffer.writable)
 
 

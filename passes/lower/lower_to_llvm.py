@@ -16,7 +16,7 @@ from xgpu.passes.llvm.vectors import VECTOR_LOWERINGS
 from xgpu.passes.support.refusals import refuse
 from xgpu.records import dataclass
 from xgpu.structure import walk
-from xgpu.target_machine import DEFAULT_TARGET, LATEST, TargetMachine, TargetName, create_call
+from xgpu.target_machine import DEFAULT_MACHINE, LATEST, TargetMachine, TargetName, create_call
 
 _DIMENSIONS = {"x": 0, "y": 1, "z": 2}
 _LAUNCH_SIZES = {"gpu.thread_id": BLOCK, "gpu.block_dim": BLOCK, "gpu.block_id": GRID, "gpu.grid_dim": GRID}
@@ -47,7 +47,7 @@ class LowerToLlvm(Pass):
     """
 
     NAME: ClassVar[str] = "lower-to-llvm"
-    target: TargetName = DEFAULT_TARGET
+    target: TargetName = DEFAULT_MACHINE
     """The machine to lower for."""
     capability: int = LATEST
     """The compute capability of a GPU times ten."""

@@ -91,7 +91,7 @@ class _Conditional:
 
 @dataclass
 class _Computed:
-    """What a region of the conditionals before computes: each value by its key, and the conditional that has it."""
+    """The values that a region of earlier conditionals computes: each by its key, and the conditional that has it."""
 
     values: dict[_Key, ir.Value] = field(default_factory=dict)
     places: dict[ir.Value, _Conditional] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.indexing.interval import Interval
 from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.index_ops import IndexConstants, erase_unused
-from xgpu.passes.support.ranges import Ranges, type_range
+from xgpu.passes.support.ranges import KnownRanges, type_range
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, walk
 
@@ -39,7 +39,7 @@ class SimplifyArith(Pass):
 
 
 def _simplify(function: ir.Operation) -> None:
-    ranges, constants = Ranges(), IndexConstants(function)
+    ranges, constants = KnownRanges(), IndexConstants(function)
     replaced: list[ir.Operation] = []
     for op in walk(function, post_order=False):
         if not op.name.startswith("arith.") or op.name == "arith.constant" or len(op.results) != 1:
@@ -61,7 +61,7 @@ def _simplify(function: ir.Operation) -> None:
     erase_unused(replaced)
 
 
-def _equal_operand(op: ir.Operation, ranges: Ranges) -> ir.Value | None:
+def _equal_operand(op: ir.Operation, ranges: KnownRanges) -> ir.Value | None:
     """Return a value that ``op`` always gives: an operand, or what a pair of casts began with; None if unknown."""
     name = op.name
     if name in _CASTS:
@@ -98,7 +98,7 @@ _CASTS = frozenset(("arith.index_cast", "arith.index_castui", "arith.extsi", "ar
 _UNSIGNED_CASTS = frozenset(("arith.index_castui", "arith.extui"))
 
 
-def _uncast(op: ir.Operation, ranges: Ranges) -> ir.Value | None:
+def _uncast(op: ir.Operation, ranges: KnownRanges) -> ir.Value | None:
     """Return what a cast and the cast of its operand began with if both keep its value and the types agree."""
     inner = defining_op(op.operands[0])
     if inner is None or inner.name not in _CASTS:

@@ -13,7 +13,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.passes.framework.base import Pass, function_name, functions
-from xgpu.passes.support.ranges import Ranges, constant_of
+from xgpu.passes.support.ranges import KnownRanges, constant_of
 from xgpu.passes.support.regions import resolve_conditional, waits_for_threads
 from xgpu.passes.support.scf_ops import create_if, create_yield
 from xgpu.records import dataclass
@@ -155,7 +155,7 @@ class _Interior:
     def __init__(self) -> None:
         self.outcomes: list[tuple[ir.Operation, bool]] = []
         self.operands: list[ir.Value] = []
-        self._ranges = Ranges()
+        self._ranges = KnownRanges()
         self._constraints: list[Constraint] = []
 
     def collect(self, operations: Sequence[ir.Operation]) -> None:

@@ -4,7 +4,7 @@ from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)
-class Piece:
+class PolynomialPiece:
     """A polynomial of x - centre, for x below a limit; ``first_rest`` is to be added to the first coefficient."""
 
     limit: float
@@ -132,7 +132,7 @@ coefficient is the first number plus the last one."""
 
 ERF_INV = {
     32: (
-        Piece(
+        PolynomialPiece(
             5.0,
             2.5,
             (
@@ -151,7 +151,7 @@ ERF_INV = {
             ),
             5.946157e-08,
         ),
-        Piece(
+        PolynomialPiece(
             16.4,
             3.0,
             (
@@ -172,7 +172,7 @@ ERF_INV = {
         ),
     ),
     64: (
-        Piece(
+        PolynomialPiece(
             6.25,
             3.125,
             (
@@ -202,7 +202,7 @@ ERF_INV = {
             ),
             -1.0483978569250788e-16,
         ),
-        Piece(
+        PolynomialPiece(
             16.0,
             3.25,
             (
@@ -228,7 +228,7 @@ ERF_INV = {
             ),
             1.720867712177021e-16,
         ),
-        Piece(
+        PolynomialPiece(
             36.8,
             5.0,
             (

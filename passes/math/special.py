@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.passes.math.builder import MathBuilder
-from xgpu.passes.math.error_coefficients import ERF, ERF_INV, ERFC, LOG_ERFC, Piece
+from xgpu.passes.math.error_coefficients import ERF, ERF_INV, ERFC, LOG_ERFC, PolynomialPiece
 from xgpu.passes.math.exponential import exp_of_moderate, exp_of_sum
 from xgpu.passes.math.logarithm import log
 
@@ -114,7 +114,7 @@ def erf_inv(b: MathBuilder, x: ir.Value) -> ir.Value:
     return b.mul(factor, x)
 
 
-def _piece(b: MathBuilder, piece: Piece, x: ir.Value) -> ir.Value:
+def _piece(b: MathBuilder, piece: PolynomialPiece, x: ir.Value) -> ir.Value:
     return _split_polynomial(b, b.sub(x, piece.centre), piece.coefficients, piece.first_rest)
 
 

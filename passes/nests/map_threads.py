@@ -221,19 +221,12 @@ def _run_along_seq(access: BufferAccess) -> int:
 
 def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[BufferAccess], target: Device) -> tuple[int, ...]:
     """Return the lengths of runs to choose from: of elements for one access, where iterations are straight."""
-    asked = [loop.vector for loop in band if loop.vector is not None]
-    if asked and space.side:
-        raise InvalidInput(
-            f"'#vector({asked[0]})': each iteration of 'fully par {band[-1].called}' has a thread of its own",
-            source_of(band[0].operation),
-        )
-    if asked:
-        if any(band[-1].extent % length for length in asked):
-            raise InvalidInput(
-                f"'#vector({asked[0]})': expected a divisor of {band[-1].extent}, the extent of '{band[-1].called}'",
-                source_of(band[0].operation),
-            )
-        return (asked[0],)
+    asked = next((loop.vector for loop in band if loop.vector is not None), None)
+    if asked is not None:
+        problem = _vector_problem(asked, band, space, accesses, target)
+        if problem:
+            raise InvalidInput(f"'#vector({asked})': {problem}", source_of(band[0].operation))
+        return (asked,)
     simple = all(is_short(seq) for seq in walk(band[0].operation, SeqOp.OPERATION_NAME))
     enough = space.size >= target.resident_threads if space.blocks else space.size > space.threads
     if not simple or not enough or not accesses:
@@ -243,3 +236,23 @@ def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[BufferAccess],
     if not space.blocks:
         most = min(most, space.size // space.threads)
     return tuple(1 << power for power in range(max(0, most).bit_length()) if 1 << power <= 8) or (1,)
+
+
+def _vector_problem(
+    asked: int, band: Sequence[ParOp], space: Space, accesses: Sequence[BufferAccess], target: Device
+) -> str | None:
+    """Return why a thread cannot take as many consecutive iterations as a pragma asks for; None if it can.
+
+    ``accesses`` are those of global memory.
+    """
+    loop = band[-1]
+    if space.side:
+        return f"each iteration of 'fully par {loop.called}' has a thread of its own"
+    if asked < 1 or asked & (asked - 1):
+        return "expected a power of two"
+    if loop.extent % asked:
+        return f"expected a divisor of {loop.extent}, the extent of '{loop.called}'"
+    types = [access.dtype for access in accesses]
+    narrowest = min(types, key=lambda dtype: dtype.storage_bits, default=None)
+    most = target.max_vector_bytes * 8 // narrowest.storage_bits if narrowest else asked
+    return f"{target.name} accesses at most {most} {narrowest} at once" if asked > most else None

@@ -13,7 +13,7 @@ from xgpu.hlo.source_location import source_of
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.steps import Copies, copies_of
+from xgpu.nests.steps import StepCopies, copies_of
 from xgpu.nests.structure import ACCESSES, SEQ, access_of, launches_of, operations_of
 from xgpu.passes.framework.base import Pass
 from xgpu.records import dataclass
@@ -76,7 +76,7 @@ def _pipeline(seq: SeqOp, stages: int) -> None:
 class _Ahead:
     """A loop whose copies run ``count - 1`` steps ahead."""
 
-    def __init__(self, seq: SeqOp, copies: Copies, count: int):
+    def __init__(self, seq: SeqOp, copies: StepCopies, count: int):
         self._seq, self._copies, self._count = seq, copies, count
 
     def write(self) -> None:

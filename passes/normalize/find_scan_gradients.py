@@ -13,7 +13,7 @@ from xgpu.passes.normalize.scans.polynomials import number_of
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
 from xgpu.passes.normalize.scans.recurrence import Given
 from xgpu.passes.normalize.scans.scan import Scan
-from xgpu.passes.normalize.scans.sums import Sum
+from xgpu.passes.normalize.scans.sums import ScanSum
 from xgpu.passes.normalize.scans.tensors import Tensors
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, users_of
@@ -66,7 +66,7 @@ class FindScanGradients(Pass):
             for found in finder.gradients(op) if op.name == "stablehlo.add" else ():
                 if not any(group.take(found) for group in groups):
                     groups.append(GradientGroup(found.cotangents, {found.number: found}))
-        replaced: dict[Sum, None] = {}
+        replaced: dict[ScanSum, None] = {}
         for group in groups:
             replaced |= dict.fromkeys(_emit(group, order))
         for each in replaced:
@@ -74,7 +74,7 @@ class FindScanGradients(Pass):
         order.erase_unused([each.value for each in replaced])
 
 
-def _emit(group: GradientGroup, order: ProgramOrder) -> list[Sum]:
+def _emit(group: GradientGroup, order: ProgramOrder) -> list[ScanSum]:
     """Emit a group's gradients where all that they need is there; return the sums to which they were given."""
     scan, cotangents = group.cotangents.scan, dict(group.cotangents.values)
     block = next(iter(group.gradients.values())).sum.op.block

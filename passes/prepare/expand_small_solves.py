@@ -135,4 +135,4 @@ _CALLS: Mapping[str, _Form] = {
     "lapack_dpotrf_ffi": _LAPACK_CHOLESKY,
     "cusolver_potrf_ffi": _LAPACK_CHOLESKY,
 }
-"""What calls of libraries compute, by name: of LAPACK on CPUs, of cuSOLVER on GPUs."""
+"""The functions that calls of libraries compute, by name: of LAPACK on CPUs, of cuSOLVER on GPUs."""

@@ -87,7 +87,7 @@ def _is_low(value: ir.Value) -> bool:
 
 
 class _Turned:
-    """Where conditions do not hold: what they are made of is made anew, once, for comparisons that are turned.
+    """The negations of conditions: those of turned comparisons, of which each is made once.
 
     Conditions are asked for in the order of the program, of which later operations may use what was made for one.
     """

@@ -45,7 +45,7 @@ def constant_of(value: ir.Value) -> int | None:
     return None
 
 
-class Ranges:
+class KnownRanges:
     """The ranges of values, each computed once. Good as long as the IR that defines the values does not change."""
 
     def __init__(self) -> None:

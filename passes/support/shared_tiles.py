@@ -8,7 +8,7 @@ from xgpu.dialects.attributes import SHARED_BYTES, int_attribute, int_of
 from xgpu.passes.llvm.memory import SHARED_SPACE, address_of, element_pointer, i64_attribute
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.memory_layout import memory_type
-from xgpu.passes.support.tensor_buffers import Buffer
+from xgpu.passes.support.tensor_buffers import TensorBuffer
 
 MAX_STATIC_BYTES = 48 * 1024
 """Shared memory of a block without opt-in on every device; a launch that needs more must give its dynamic size."""
@@ -25,11 +25,11 @@ class SharedTiles:
     one that the launch gives its size, which becomes the kernel's attribute ``xgpu.shared_bytes``.
     """
 
-    def __init__(self, kernel: ir.Operation, tiles: list[Buffer], raw: Sequence[ir.Operation] = ()):
+    def __init__(self, kernel: ir.Operation, tiles: list[TensorBuffer], raw: Sequence[ir.Operation] = ()):
         self._kernel = kernel
         self._name = ir.StringAttr(kernel.attributes["sym_name"]).value
         self._numbers = {tile: number for number, tile in enumerate(tiles)}
-        self._offsets: dict[Buffer, int] = {}
+        self._offsets: dict[TensorBuffer, int] = {}
         total = 0
         for tile in tiles:
             self._offsets[tile] = total
@@ -46,7 +46,7 @@ class SharedTiles:
             kernel.attributes[SHARED_BYTES] = int_attribute(total)
             self._define(f"{self._name}__shared", b.integer_type(8), 0, "external")
 
-    def address(self, tile: Buffer) -> ir.Value:
+    def address(self, tile: TensorBuffer) -> ir.Value:
         """Return the address of ``tile``, made at the insertion point; for each tile once."""
         if self._is_dynamic:
             shared = address_of(f"{self._name}__shared", SHARED_SPACE)

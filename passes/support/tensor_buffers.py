@@ -21,7 +21,7 @@ _REGION_OPS = frozenset(("scf.for", "scf.if", "scf.while"))
 
 
 @dataclass(eq=False)
-class Buffer:
+class TensorBuffer:
     """Memory that holds a tensor: a parameter, a constant or a tile, and the version it holds at this point.
 
     ``source`` is the value that stands for the memory: the tensor, or its address once there is one. What other threads
@@ -47,12 +47,12 @@ class BufferUse:
     """A read, a write, a constant or an allocated tile, with the buffer it is about."""
 
     op: ir.Operation
-    buffer: Buffer
+    buffer: TensorBuffer
 
 
 @dataclass(frozen=True)
 class _Version:
-    buffer: Buffer
+    buffer: TensorBuffer
     number: int
 
 
@@ -118,9 +118,9 @@ class TensorBuffers:
     hand tensors on, ``memories`` those that make shared memory without a type.
     """
 
-    def __init__(self, function: ir.Operation, buffers: list[Buffer]):
+    def __init__(self, function: ir.Operation, buffers: list[TensorBuffer]):
         tiles = [op.operation.results[0] for op in function.regions[0].blocks[0].operations if _is_allocation(op)]
-        self.tiles = [Buffer(tile, f"tile {number}", True, is_tile=True) for number, tile in enumerate(tiles)]
+        self.tiles = [TensorBuffer(tile, f"tile {number}", True, is_tile=True) for number, tile in enumerate(tiles)]
         buffers = [*buffers, *self.tiles]
         self.accesses: list[BufferUse] = []
         self.barriers: list[ir.Operation] = []
@@ -142,7 +142,7 @@ class TensorBuffers:
             else:
                 self._visit(event.op)
 
-    def buffer_of(self, value: ir.Value) -> Buffer:
+    def buffer_of(self, value: ir.Value) -> TensorBuffer:
         """Return the buffer behind a tensor value."""
         return self._versions[value].buffer
 
@@ -154,7 +154,7 @@ class TensorBuffers:
             self._write(op, op.operands[traits.updates])
         elif name == "arith.constant":
             if is_tensor(op.results[0]):
-                buffer = Buffer(op.results[0], "a constant", writable=False)
+                buffer = TensorBuffer(op.results[0], "a constant", writable=False)
                 self._versions[buffer.source] = _Version(buffer, 0)
                 self.accesses.append(BufferUse(op, buffer))
         elif name == AllocateSharedOp.OPERATION_NAME:
@@ -202,7 +202,7 @@ class TensorBuffers:
             self._set(result, self._update(buffer))
         self.barriers.append(op)
 
-    def _update(self, buffer: Buffer) -> _Version:
+    def _update(self, buffer: TensorBuffer) -> _Version:
         self._updates += 1
         buffer.version = self._updates
         return _Version(buffer, buffer.version)
@@ -275,7 +275,7 @@ class TensorBuffers:
         for index, buffer in results.items():
             self._set(op.results[index], _Version(buffer, buffer.version))
 
-    def _result_buffer(self, op: ir.Operation, index: int, frame: _Frame) -> Buffer:
+    def _result_buffer(self, op: ir.Operation, index: int, frame: _Frame) -> TensorBuffer:
         if op.name == "scf.while":
             for position, version in self._inits(op).items():
                 self._expect_same(op, version.buffer, frame.passed[1][position].buffer)
@@ -289,7 +289,7 @@ class TensorBuffers:
         operands = list(op.operands)[_carried_operand(op) :]
         return {position: self._versions[value] for position, value in enumerate(operands) if is_tensor(value)}
 
-    def _expect_same(self, op: ir.Operation, expected: Buffer, got: Buffer) -> None:
+    def _expect_same(self, op: ir.Operation, expected: TensorBuffer, got: TensorBuffer) -> None:
         if expected is not got:
             fail(op, f"expected {expected.name} to be passed on, got {got.name}: a tensor must stay in its memory")
 

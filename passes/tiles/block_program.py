@@ -76,7 +76,7 @@ class ProductProgram[ScheduleT: TileSchedule]:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many values each of these has."""
+        """The number of values that each of these has."""
         return _sizes(self.blocks, self.grouped)
 
     @property

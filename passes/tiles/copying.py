@@ -11,7 +11,7 @@ from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)
-class Source:
+class CopySource:
     """An operand of the products: its boxes, their tensor map, and where the ring has room for its tiles.
 
     From a slot's tile to that of the next are ``slot_bytes``: the right operands' tiles of a slot are side by side.
@@ -53,7 +53,7 @@ class Copies:
 
     order: TileOrder
     ring: Ring
-    sources: tuple[Source, ...]
+    sources: tuple[CopySource, ...]
 
     def write(self) -> None:
         """Write it at the insertion point."""
@@ -73,7 +73,7 @@ class Copies:
             tiles.carried = steps.results
 
 
-def copy_tile(source: Source, rank: ir.Value, slot: ir.Value, full: ir.Value, at: Values) -> None:
+def copy_tile(source: CopySource, rank: ir.Value, slot: ir.Value, full: ir.Value, at: Values) -> None:
     """Copy a tile into a slot, or this block's share of it; ``full`` is the mbarrier that counts the bytes."""
     view = source.boxes.view
     parts = source.cluster if source.splits_panels else 1

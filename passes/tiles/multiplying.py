@@ -5,8 +5,8 @@ from xgpu.dialects.block import matrices, waits
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.arith_builder import constant, integer_type
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
-from xgpu.passes.tiles.copying import Source
-from xgpu.passes.tiles.results import Results
+from xgpu.passes.tiles.copying import CopySource
+from xgpu.passes.tiles.results import TileResults
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import TileOrder, below
 from xgpu.passes.tiles.structured import Values, only_if
@@ -16,7 +16,7 @@ from xgpu.target_machine import WARPGROUP_SIZE
 
 
 @dataclass(frozen=True)
-class Products:
+class ProductWriter:
     """The code of a warp group, which has ``share`` products of 64 rows, and then stores the results.
 
     The tiles of all ``rights`` are multiplied as one, whose columns lie side by side: a thread's vector has its sums of
@@ -25,10 +25,10 @@ class Products:
 
     order: TileOrder
     ring: Ring
-    left: Source
-    rights: tuple[Source, ...]
+    left: CopySource
+    rights: tuple[CopySource, ...]
     share: int
-    results: Results
+    results: TileResults
 
     def write(self, outputs: Values) -> Values:
         """Write it at the insertion point; return the arrays as it leaves them."""

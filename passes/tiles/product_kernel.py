@@ -20,10 +20,10 @@ from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_if
 from xgpu.passes.tiles.block_program import PASS, ProductProgram
 from xgpu.passes.tiles.boxes import Boxes, add_workspace
-from xgpu.passes.tiles.copying import Copies, Source
-from xgpu.passes.tiles.multiplying import Products
+from xgpu.passes.tiles.copying import Copies, CopySource
+from xgpu.passes.tiles.multiplying import ProductWriter
 from xgpu.passes.tiles.prologues.multiplying import ComputedProducts
-from xgpu.passes.tiles.results import Results, Room, Staging, meet_cluster
+from xgpu.passes.tiles.results import Room, Staging, TileResults, meet_cluster
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import RowGroups, ThreadNumbers, TileOrder, below, equal, leave_registers, take_registers
 from xgpu.passes.tiles.structured import Values, only_if
@@ -102,9 +102,9 @@ class ProductKernel:
             Staging(boxes, map_) for boxes, map_ in zip(self._results, maps[len(self._operands) :], strict=True)
         )
         room = Room(rooms[2], self._group_bytes)
-        results = Results(self._program, place, self._panels, staging, room)
+        results = TileResults(self._program, place, self._panels, staging, room)
         given = order, ring, sources[0], sources[1:], self._share, results
-        products = Products(*given) if self._program.computed is None else ComputedProducts(*given)
+        products = ProductWriter(*given) if self._program.computed is None else ComputedProducts(*given)
         written = self._write_roles(place, Copies(order, ring, sources), products, outputs)
         # What the others read, or arrive at, must not go before.
         if self._program.schedule.split > 1:
@@ -113,19 +113,19 @@ class ProductKernel:
             meet_cluster()
         return written
 
-    def _sources(self, maps: Values, rooms: Values) -> tuple[Source, ...]:
+    def _sources(self, maps: Values, rooms: Values) -> tuple[CopySource, ...]:
         """Return the operands with their room in the ring: the left one's tiles, then those of the right ones."""
         _, first, *_ = self._operands
         places = [(rooms[0], self._operands[0].bytes), (rooms[1], self._rights * first.bytes)]
         places += [(offset(rooms[1], number * first.bytes), places[1][1]) for number in range(1, self._rights)]
         return tuple(
-            Source(boxes, map_, room, size, self._cluster_of(boxes))
+            CopySource(boxes, map_, room, size, self._cluster_of(boxes))
             for boxes, map_, (room, size) in zip(self._operands, maps, places, strict=False)
         )
 
     def _cluster_of(self, boxes: Boxes) -> int:
         """Return how many blocks share an operand's tiles."""
-        return self._cluster if Source.is_shared(boxes) else 1
+        return self._cluster if CopySource.is_shared(boxes) else 1
 
     def _allocate(self) -> Values:
         """Make room for the tiles of all operands, results, tensor maps being made, mbarriers and groups of rows."""
@@ -150,7 +150,7 @@ class ProductKernel:
             if number >= len(self._operands):
                 rows = WARPGROUP_ROWS
             else:
-                rows = Source(boxes, maps[-1], room, 0, self._cluster_of(boxes)).rows
+                rows = CopySource(boxes, maps[-1], room, 0, self._cluster_of(boxes)).rows
             with only_if(equal(place.warp, number % (place.threads // WARP_SIZE))):
                 boxes.encode(maps[-1], offset(room, number * TENSOR_MAP_BYTES), rows)
         return maps
@@ -168,7 +168,7 @@ class ProductKernel:
         if self._cluster > 1:
             meet_cluster()
 
-    def _write_roles(self, place: ThreadNumbers, copying: Copies, products: Products, outputs: Values) -> Values:
+    def _write_roles(self, place: ThreadNumbers, copying: Copies, products: ProductWriter, outputs: Values) -> Values:
         """Write what each warp group does; return the arrays as those that multiply have left them."""
         multiplies = below(place.thread, self._groups * WARPGROUP_SIZE)
         op, multiply, copy = create_if(multiplies, [each.type for each in outputs])

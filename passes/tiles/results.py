@@ -67,7 +67,7 @@ class Panel:
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class TileResults:
     """Writes the results of each store of the program.
 
     ``staging`` has an entry for each if results are copied as boxes; else sums go from thread to thread by ``panels``.

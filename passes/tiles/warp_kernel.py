@@ -11,12 +11,12 @@ from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.emit.families.products.warp_schedule import WarpProductSchedule
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import ProductProgram
-from xgpu.passes.tiles.results import Results, Room
+from xgpu.passes.tiles.results import Room, TileResults
 from xgpu.passes.tiles.ring import i32, offset
 from xgpu.passes.tiles.roles import ThreadNumbers, TileOrder, below
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.warp_copies import RowCopies, operand_rows
-from xgpu.passes.tiles.warp_multiplying import WarpProducts
+from xgpu.passes.tiles.warp_multiplying import WarpProductWriter
 from xgpu.records import dataclass
 
 
@@ -42,11 +42,11 @@ class WarpProductKernel:
         order = TileOrder(program, place, schedule.cluster)
         memory = SharedMemoryOp.build(schedule.shared_bytes)
         operands = self._operands(memory)
-        products = WarpProducts(operands, schedule.holders, place.thread)
+        products = WarpProductWriter(operands, schedule.holders, place.thread)
         pipeline = WarpPipeline(order, operands, products, schedule.stages, schedule.ahead)
         # The ring's memory is free once the last step is over.
         room = Room(memory, schedule.panels.bytes)
-        results = Results(program, place, schedule.panels, (), room, is_met=True)
+        results = TileResults(program, place, schedule.panels, (), room, is_met=True)
         with order.tiles(outputs) as tiles:
             at = order.numbers(tiles.counter)
             sums = pipeline.write(at)
@@ -76,7 +76,7 @@ class WarpPipeline:
 
     order: TileOrder
     operands: tuple[RowCopies, RowCopies]
-    products: WarpProducts
+    products: WarpProductWriter
     stages: int
     is_ahead: bool
 

@@ -22,7 +22,7 @@ _SUMS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class WarpProducts:
+class WarpProductWriter:
     """The products of a warp: ``operands`` are the left and the right one's tiles."""
 
     operands: tuple[RowCopies, RowCopies]

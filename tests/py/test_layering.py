@@ -315,6 +315,27 @@ def test_sizes() -> None:
     assert not size_problems(package_sources() + sources_of_tests())
 
 
+def test_no_two_public_classes_share_a_name() -> None:
+    places: dict[str, list[str]] = {}
+    for source in package_sources():
+        if not source.module.startswith("xgpu.tools"):
+            for node in source.tree.body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places.setdefault(node.name, []).append(source.place(node.lineno))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_docstrings_begin_with_what_things_are_or_do() -> None:
+    clauses = re.compile(r'^\s*[rf]?"""(What|Which|Whom?|Whose|How|Where|When|Why)\b')
+    found = [
+        f"{source.place(number)}: {line.strip()}"
+        for source in package_sources()
+        for number, line in enumerate(source.text.splitlines(), 1)
+        if clauses.match(line)
+    ]
+    assert found == []
+
+
 def test_folders() -> None:
     files = Counter(source.path.parent for source in package_sources() if source.path.name != "__init__.py")
     assert not [f"{folder}: {count} files" for folder, count in files.items() if count > MAX_FOLDER_FILES]

@@ -37,7 +37,7 @@ class FirstCall:
 
     @property
     def seconds(self) -> float:
-        """What the whole call took."""
+        """The seconds that the whole call took."""
         return self.lower + self.compile + self.run
 
 

@@ -22,7 +22,7 @@ from xgpu.tools.fuzzing.oracle import expected
 _LOOPED = 0.3
 _IDLE = 0.1
 _TARGETS = ("sm_80", "sm_90a", "sm_90a", "sm_100a", "sm_120")
-"""What graphs are compiled for, where they are not run on a GPU."""
+"""The targets that graphs are compiled for where they are not run on a GPU."""
 
 
 @dataclass(frozen=True)

@@ -233,4 +233,4 @@ STEPS: dict[Step, float] = {
     patterns.stacked: 0.5,
     patterns.masked_triangle: 0.5,
 }
-"""What graphs are made of, and how often each is tried."""
+"""The operations that graphs are made of, with the frequency of each."""

@@ -100,7 +100,16 @@ _LOOP_NAMES = (
 )
 _LOOP_PLACE = re.compile(r"(?<=[a-z|]) (?={)|(?<=\])(?=\n)|(?<=\d)(?=\n)")
 _LOOP_PRAGMAS = (
-    *(" #grid ", " #block ", " #thread ", " #threads(32) ", " #threads(1024) ", " #vector(2) ", " #vector(4) "),
+    *(
+        " #grid ",
+        " #block ",
+        " #thread ",
+        " #threads(32) ",
+        " #threads(1024) ",
+        " #vector(2) ",
+        " #vector(3) ",
+        " #vector(8) ",
+    ),
     *(" #register", " #shared", " #scratch", " #pad(3)", " #atomic"),
 )
 _SYMBOLS = ('@"a b"', '@"%s"', '@"a.b"', '@"1"', '@"\\C3\\A9"', "@main", "@f$")

@@ -106,7 +106,7 @@ _BY_WARPS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 }
 """Products whose rows TMA cannot copy."""
 EMITTERS = dict.fromkeys(_PROGRAMS, "product") | dict.fromkeys(_BY_WARPS, "warp_product")
-"""What each program is, by name: one kernel of this emitter."""
+"""The programs by name, each one kernel of this emitter."""
 
 
 def _whole_numbers(specs: Sequence[str]) -> list[Array]:

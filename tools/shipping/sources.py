@@ -1,6 +1,6 @@
 """The part of a test program that is made for one package and one of its signatures, in C, C++ and Rust."""
 
-from xgpu.packaging.model import Array, Package, Signature
+from xgpu.packaging.model import Package, PackageArray, PackageSignature
 
 _LETTERS = {
     "pred": "?", "s8": "b", "u8": "c", "s16": "h", "u16": "H", "s32": "i", "u32": "I", "s64": "l", "u64": "L",
@@ -9,7 +9,7 @@ _LETTERS = {
 """The letters by which the harness knows types of elements."""
 
 
-def sources(package: Package, signature: Signature) -> dict[str, str]:
+def sources(package: Package, signature: PackageSignature) -> dict[str, str]:
     """Return the files ``package.h``, ``package.hpp`` and ``package.rs``."""
     return {
         "package.h": _c(package, signature),
@@ -18,19 +18,19 @@ def sources(package: Package, signature: Signature) -> dict[str, str]:
     }
 
 
-def _sizes(signature: Signature) -> str:
+def _sizes(signature: PackageSignature) -> str:
     return "".join(f"{size}, " for size in signature.sizes)
 
 
-def _letters(signature: Signature) -> str:
+def _letters(signature: PackageSignature) -> str:
     return "".join(_LETTERS[each.dtype.hlo] for each in signature.arrays)
 
 
-def _bytes(signature: Signature) -> str:
+def _bytes(signature: PackageSignature) -> str:
     return ", ".join(str(each.bytes) for each in signature.arrays)
 
 
-def _c(package: Package, signature: Signature) -> str:
+def _c(package: Package, signature: PackageSignature) -> str:
     name, count = package.name, len(signature.arrays)
     arrays = "".join(f"arrays[{number}], " for number in range(count))
     return f"""#include "xgpu/{name}.h"
@@ -52,11 +52,11 @@ static const char *package_message(void) {{ return {name}_error_message(); }}
 """
 
 
-def _spans(arrays: tuple[Array, ...], pattern: str) -> str:
+def _spans(arrays: tuple[PackageArray, ...], pattern: str) -> str:
     return "".join(pattern.format(number=number, name=each.name) for number, each in enumerate(arrays))
 
 
-def _cpp(package: Package, signature: Signature) -> str:
+def _cpp(package: Package, signature: PackageSignature) -> str:
     name = package.name
     sizes = ", ".join(map(str, signature.sizes))
     spans = _spans(signature.arrays, "elements{{memory[{number}], extents.{name}}}, ")
@@ -89,7 +89,7 @@ inline void run(const std::vector<void *> &memory, const scratch_memory &scratch
 """
 
 
-def _rust(package: Package, signature: Signature) -> str:
+def _rust(package: Package, signature: PackageSignature) -> str:
     crate, arguments = f"xgpu_{package.name}", len(signature.arguments)
     read = "        DeviceSlice::from_raw_parts(memory[{number}].cast(), extents.{name}),\n"
     written = "        &mut DeviceSliceMut::from_raw_parts(memory[{number}].cast(), extents.{name}),\n"

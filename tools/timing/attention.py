@@ -62,7 +62,7 @@ class Case:
 
     @property
     def tflop(self) -> float:
-        """What has to be computed, in units of 10^12 operations."""
+        """The operations that have to be computed, in units of 10^12 operations."""
         return 4 * self.batch * self.heads * self.rows**2 * self.width / (2 if self.causal else 1) / 1e12
 
     def function(self, q: Any, k: Any, v: Any) -> Any:
@@ -124,7 +124,7 @@ class Hidden:
 
     @property
     def name(self) -> str:
-        """What it is."""
+        """The case's name."""
         return f"hidden by {self.fill:.3g} {'before' if self.before else 'after'} the factor"
 
     @property

@@ -31,7 +31,7 @@ class Timed(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is."""
+        """The case's name."""
 
     @property
     def specs(self) -> Sequence[Any]:
@@ -39,7 +39,7 @@ class Timed(Protocol):
 
     @property
     def tflop(self) -> float:
-        """What has to be computed, in units of 10^12 operations."""
+        """The operations that have to be computed, in units of 10^12 operations."""
 
     def function(self, q: Any, k: Any, v: Any) -> Any:
         """Compute attention."""
@@ -81,7 +81,7 @@ class Way:
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The name in messages."""
         return f"{self.case.name}: {self.label}"
 
     def executable(self) -> Any:

@@ -31,7 +31,7 @@ type _Dot = Callable[[Any, Any], Any]
 _TOP = 2
 """Experts that each row of a layer goes to."""
 _LEAST_SECONDS = 2e-3
-"""What the calls of one measurement take together, about."""
+"""The seconds that the calls of one measurement take together, about."""
 _MOST_CALLS = 20
 _CHECKED, _COLUMNS = 48, 64
 """Rows and columns of a result that are compared with float64."""
@@ -71,7 +71,7 @@ _KINDS: Mapping[str, Callable[..., Any]] = {
     "gradients": _gradients,
     "layer": _unit,
 }
-"""What is computed, with something that multiplies rows by the matrices of their groups."""
+"""The computation, given a function that multiplies rows by the matrices of their groups."""
 _PRODUCTS = {"product": 1, "gated": 2, "gradients": 2, "layer": 3}
 
 
@@ -101,7 +101,7 @@ class Case:
 
     @property
     def tflop(self) -> float:
-        """What is to be computed, in units of 10^12 operations."""
+        """The operations that have to be computed, in units of 10^12 operations."""
         return 2 * _PRODUCTS[self.kind] * self._multiplied * self.inner * self.columns / 1e12
 
     def _shapes(self, rows: int, groups: int) -> list[tuple[int, ...]]:

@@ -38,8 +38,8 @@ def at_root_indices(roots: Sequence[ir.Value], stored: Stored, behind_bitcasts: 
 
 
 @dataclass(frozen=True)
-class Walk:
-    """What the blocks of a kernel, or of a part of one, compute: ``roots``, each element by one thread.
+class KernelWalk:
+    """The work of a kernel's blocks, or of a part of one: ``roots``, each element by one thread.
 
     Threads reduce ``heroes`` together: they walk the operands, each element of which one of them reads.
     """
@@ -49,7 +49,7 @@ class Walk:
 
 
 def overwritten_where_read(
-    parts: Sequence[Walk], overwritten: Sequence[ir.Value | None], stored: Stored
+    parts: Sequence[KernelWalk], overwritten: Sequence[ir.Value | None], stored: Stored
 ) -> set[ir.Value]:
     """Return the stored values that roots may overwrite: only the threads that do so read each element.
 
@@ -68,7 +68,7 @@ def overwritten_where_read(
     }
 
 
-def own_and_moved(walk: Walk, stored: Stored) -> tuple[set[ir.Value], set[ir.Value]]:
+def own_and_moved(walk: KernelWalk, stored: Stored) -> tuple[set[ir.Value], set[ir.Value]]:
     """Return what is computed from at the indices of the roots and of what is walked, and what at others.
 
     Some may be in both: what is computed at those indices may be computed at others too, where something moves it; then

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xgpu.block_language.program import ArrayType, BlockProgram, Body, Store, index_p, read_p, steps_p
+from xgpu.block_language.program import BlockProgram, Body, NamedArrayType, TileStore, index_p, read_p, steps_p
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
@@ -47,10 +47,10 @@ def batched(program: BlockProgram, size: int, axes: Sequence[int | None]) -> Blo
     That of outputs is their first one.
     """
     inputs = tuple(
-        each if axis is None else ArrayType(each.name, (*each.shape[:axis], size, *each.shape[axis:]), each.dtype)
+        each if axis is None else NamedArrayType(each.name, (*each.shape[:axis], size, *each.shape[axis:]), each.dtype)
         for each, axis in zip(program.inputs, axes, strict=True)
     )
-    outputs = tuple(ArrayType(each.name, (size, *each.shape), each.dtype) for each in program.outputs)
+    outputs = tuple(NamedArrayType(each.name, (size, *each.shape), each.dtype) for each in program.outputs)
     made = _with_more_blocks(program, size, axes, 0)
     return replace(made, inputs=inputs, outputs=outputs)
 
@@ -62,7 +62,7 @@ def widened(program: BlockProgram) -> BlockProgram:
 
 def _with_more_blocks(program: BlockProgram, size: int, axes: Sequence[int | None], stored: int | None) -> BlockProgram:
     batch = _Batch(program.grid, size)
-    stores = tuple(Store(each.output, batch.map(each.map, stored), each.location) for each in program.stores)
+    stores = tuple(TileStore(each.output, batch.map(each.map, stored), each.location) for each in program.stores)
     return replace(program, grid=batch.grid, body=_body(program.body, batch, axes), stores=stores)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xgpu.block_language.program import ArrayType, BlockProgram, Store
+from xgpu.block_language.program import BlockProgram, NamedArrayType, TileStore
 from xgpu.errors import InvalidInput
 from xgpu.indexing.bijection import ENUMERATION_LIMIT
 from xgpu.indexing.indexing_map import IndexingMap
@@ -26,7 +26,7 @@ def check_stores(program: BlockProgram) -> None:
             raise InvalidInput(f"{where}: {problem}", stores[-1].location)
 
 
-def _problem_of_one(store: Store, array: ArrayType) -> str | None:
+def _problem_of_one(store: TileStore, array: NamedArrayType) -> str | None:
     parts = _along_dimensions(store.map, array.shape)
     if parts is not None:
         for dimension, part in enumerate(parts):
@@ -39,7 +39,7 @@ def _problem_of_one(store: Store, array: ArrayType) -> str | None:
     return None
 
 
-def _problem_of_several(stores: Sequence[Store], array: ArrayType) -> str | None:
+def _problem_of_several(stores: Sequence[TileStore], array: NamedArrayType) -> str | None:
     maps = [store.map for store in stores]
     if sum(each.box_size() for each in maps) <= ENUMERATION_LIMIT:
         return _counted(maps, array.shape, "")

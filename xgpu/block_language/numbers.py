@@ -3,18 +3,26 @@
 import sys
 from collections.abc import Callable
 from operator import index
+from types import FrameType
 from typing import Any
 
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.frontend.jax_function import is_library
-from xgpu.indexing.affine import AffineExpr, constant
+from xgpu.frontend.user_source import expression_text
+from xgpu.indexing.affine import DIVISION_BY_INDEX, PRODUCT_OF_INDICES, AffineExpr, constant
+
+
+def _user_frame() -> FrameType:
+    """Return the user's function that is being run."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and is_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
 
 
 def here() -> SourceLocation:
     """Return the user's line that is being run."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and is_library(frame.f_code.co_filename):
-        frame = frame.f_back
+    frame = _user_frame()
     return SourceLocation(frame.f_code.co_filename, frame.f_lineno, function=frame.f_code.co_name)
 
 
@@ -59,8 +67,14 @@ class Number:
     def __floordiv__(self, other: Any) -> "Number":
         return _combined("//", self, _divisor("//", other), lambda left, right: left // right)
 
+    def __rfloordiv__(self, other: Any) -> "Number":
+        return as_number(other, "operand of // in an index") // self
+
     def __mod__(self, other: Any) -> "Number":
         return _combined("%", self, _divisor("%", other), lambda left, right: left % right)
+
+    def __rmod__(self, other: Any) -> "Number":
+        return as_number(other, "operand of % in an index") % self
 
     def __repr__(self) -> str:
         return f"Number({self.expression})"
@@ -113,15 +127,23 @@ def _combined(operator: str, left: Any, right: Any, combine: Callable[[AffineExp
 
 def _product(left: AffineExpr, right: AffineExpr) -> AffineExpr:
     if not (left.is_constant or right.is_constant):
-        raise wrong(f"an index must be affine, and ({left}) * ({right}) is not: one factor must be a constant")
+        raise wrong(f"{_written('this product')} {PRODUCT_OF_INDICES}")
     return left * right
 
 
 def _divisor(operator: str, value: Any) -> int:
+    if isinstance(value, Number):
+        raise wrong(f"{_written('this division')} {DIVISION_BY_INDEX}")
     try:
         divisor = index(value)
     except TypeError:
-        raise wrong(f"operand of {operator} in an index: expected a constant to divide by, got {value!r}") from None
+        raise wrong(f"operand of {operator} in an index: expected a whole number to divide by, got {value!r}") from None
     if divisor < 1:
-        raise wrong(f"operand of {operator} in an index: expected a divisor from 1, got {divisor}")
+        raise wrong(f"{_written('this division')}: expected a divisor of at least 1, got {divisor}")
     return divisor
+
+
+def _written(otherwise: str) -> str:
+    """Return the expression that is being computed as the user wrote it, or what to call it ``otherwise``."""
+    text = expression_text(_user_frame())
+    return f"'{text}'" if text else otherwise

@@ -12,11 +12,11 @@ from xgpu.jax_internals import Primitive
 from xgpu.records import dataclass
 
 Decisions = tuple[tuple[str, Any], ...]
-"""What the writer decided about an operation: attributes by name, without ``xgpu.``."""
+"""The writer's decisions about an operation: attributes by name, without ``xgpu.``."""
 
 
 @dataclass(frozen=True)
-class ArrayType:
+class NamedArrayType:
     """An array that a kernel reads or writes: its name, its shape and the type of its elements."""
 
     name: str
@@ -25,7 +25,7 @@ class ArrayType:
 
 
 @dataclass(frozen=True)
-class Store:
+class TileStore:
     """A tile that blocks write into an output; ``map`` goes from the block's numbers and its positions to indices."""
 
     output: int
@@ -73,11 +73,11 @@ class BlockProgram:
     """
 
     name: str
-    inputs: tuple[ArrayType, ...]
-    outputs: tuple[ArrayType, ...]
+    inputs: tuple[NamedArrayType, ...]
+    outputs: tuple[NamedArrayType, ...]
     grid: tuple[int, ...]
     body: Body
-    stores: tuple[Store, ...]
+    stores: tuple[TileStore, ...]
     settings: Settings
     location: SourceLocation
 
@@ -88,7 +88,7 @@ plan_p = Primitive("plan_tile")
 steps_p = Primitive("steps")
 steps_p.multiple_results = True
 CUTS = (read_p, index_p, plan_p, steps_p)
-"""What is an operation of level ``tiles`` itself, and not JAX's: all between is lowered by JAX."""
+"""The primitives that are operations of level ``tiles``, and not JAX's: all between is lowered by JAX."""
 
 
 @read_p.def_abstract_eval  # type: ignore[untyped-decorator]

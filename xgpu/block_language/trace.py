@@ -9,7 +9,7 @@ import numpy as np
 
 from xgpu.block_language.captured import body_of_kernel
 from xgpu.block_language.coverage import check_stores
-from xgpu.block_language.program import ArrayType, BlockProgram, Settings
+from xgpu.block_language.program import BlockProgram, NamedArrayType, Settings
 from xgpu.block_language.tracing import Array, Output, Tracing, saying
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput, SourceLocation, Unsupported, XgpuError
@@ -72,7 +72,7 @@ def _place_of(function: Callable[..., Any], name: str) -> SourceLocation:
 
 def _inputs(
     function: Callable[..., Any], types: Sequence[Any], static: Mapping[str, Any], name: str, location: SourceLocation
-) -> tuple[ArrayType, ...]:
+) -> tuple[NamedArrayType, ...]:
     try:
         bound = inspect.signature(function).bind(*types, **static)
     except TypeError as error:
@@ -82,7 +82,8 @@ def _inputs(
     if len(names) != len(types):
         names = [f"arg{number}" for number in range(len(types))]
     found = tuple(
-        ArrayType(called, tuple(each.shape), np.dtype(each.dtype)) for called, each in zip(names, types, strict=True)
+        NamedArrayType(called, tuple(each.shape), np.dtype(each.dtype))
+        for called, each in zip(names, types, strict=True)
     )
     for each in found:
         if not all(each.shape):

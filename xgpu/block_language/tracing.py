@@ -13,7 +13,7 @@ import numpy as np
 
 from xgpu.block_language.maps import Given, called_indices, element_indices, map_of_tile, positions, whole_sizes
 from xgpu.block_language.numbers import Number, as_number, here, wrong
-from xgpu.block_language.program import ArrayType, Body, Decisions, Store, index_p, plan_p, read_p, steps_p
+from xgpu.block_language.program import Body, Decisions, NamedArrayType, TileStore, index_p, plan_p, read_p, steps_p
 from xgpu.dialects.discardable import MAX_GRID
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput
@@ -33,7 +33,7 @@ class Tracing:
     name: str
     grid: tuple[int, ...] | None = None
     outputs: list["Output"] = field(default_factory=list)
-    stores: list[tuple[Store, Any]] = field(default_factory=list)
+    stores: list[tuple[TileStore, Any]] = field(default_factory=list)
     steps: object | None = None
     count: int = 0
     trace: Any = None
@@ -91,7 +91,7 @@ def current() -> Tracing:
 class Array:
     """An array argument of a kernel. Its elements are read by tiles."""
 
-    def __init__(self, number: int, type_: ArrayType):
+    def __init__(self, number: int, type_: NamedArrayType):
         self._number, self._type = number, type_
 
     @property
@@ -185,7 +185,7 @@ for _name in ("neg", "getitem", "lt", "le", "gt", "ge"):
 class Output:
     """A result of a kernel. Blocks store tiles into it."""
 
-    def __init__(self, number: int, type_: ArrayType):
+    def __init__(self, number: int, type_: NamedArrayType):
         self._number, self._type = number, type_
 
     @property
@@ -233,7 +233,7 @@ class Output:
         if tuple(value.shape) != sizes:
             raise wrong(f"{what}: expected a tile of shape {sizes}, got one of {tuple(value.shape)}")
         map_ = map_of_tile(tracing.numbers, sizes, tracing.check_numbers(indices, what), self.shape)
-        tracing.stores.append((Store(self._number, map_, here()), value.astype(self.dtype)))
+        tracing.stores.append((TileStore(self._number, map_, here()), value.astype(self.dtype)))
         return self
 
 
@@ -270,7 +270,7 @@ def output(shape: Given, dtype: Any, name: str = "") -> Output:
     tracing = current()
     number = len(tracing.outputs)
     called = name or f"result{number}"
-    made = Output(number, ArrayType(called, whole_sizes(shape, f"output '{called}'"), np.dtype(dtype)))
+    made = Output(number, NamedArrayType(called, whole_sizes(shape, f"output '{called}'"), np.dtype(dtype)))
     tracing.outputs.append(made)
     return made
 

@@ -8,7 +8,7 @@ from xgpu import ir
 from xgpu.block_language import product_form
 from xgpu.block_language.captured import line_of
 from xgpu.block_language.parts import BodyParts, part_of
-from xgpu.block_language.program import ArrayType, BlockProgram, Decisions, index_p, plan_p, read_p, steps_p
+from xgpu.block_language.program import BlockProgram, Decisions, NamedArrayType, index_p, plan_p, read_p, steps_p
 from xgpu.block_language.simple_operations import erase_unused, simply_written
 from xgpu.device import Device
 from xgpu.dialects import attributes
@@ -57,7 +57,7 @@ class _Signature:
         return LaunchDimensions.along_x(math.prod(self.program.grid), self.program.settings.threads)
 
 
-def _signless(array: ArrayType) -> ir.Type:
+def _signless(array: NamedArrayType) -> ir.Type:
     return ir.RankedTensorType.get(array.shape, ir.Type.parse(dtype_of_numpy(array.dtype).signless))
 
 
@@ -90,7 +90,7 @@ def tiles_source(program: BlockProgram, target: Device) -> Source:
     return Source(module, program.name, _specs(program.inputs), _specs(program.outputs))
 
 
-def _specs(arrays: Sequence[ArrayType]) -> tuple[ArgumentSpec, ...]:
+def _specs(arrays: Sequence[NamedArrayType]) -> tuple[ArgumentSpec, ...]:
     return tuple(ArgumentSpec(each.name, each.shape, dtype_of_numpy(each.dtype)) for each in arrays)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
-from xgpu.block_plan.graph import Carried, Graph, Node
+from xgpu.block_plan.graph import Carried, Graph, PlanNode
 from xgpu.records import dataclass
 
 Where = Literal["shared", "fragments", "computed"]
@@ -127,7 +127,7 @@ def _follow(graph: Graph, given: Mapping[int, Where], dropped: set[int]) -> dict
         form |= {each.argument: added[each.result] for each in graph.carried if each.result in added}
 
 
-def _form_of(graph: Graph, node: Node, form: Mapping[int, str]) -> str:
+def _form_of(graph: Graph, node: PlanNode, form: Mapping[int, str]) -> str:
     if node.kind == "product":
         (result,) = node.results
         return f"{node.fragment} {graph.tiles[result].shape}"
@@ -148,7 +148,7 @@ def _too_many(graph: Graph, threads: int, form: Mapping[int, str], given: Mappin
     return None
 
 
-def _place(graph: Graph, node: Node, tile: int, chains: Chains) -> tuple[Where, str]:
+def _place(graph: Graph, node: PlanNode, tile: int, chains: Chains) -> tuple[Where, str]:
     """Return where a tile of ``node`` is, once that is known of all that follow it."""
     readers = [graph.nodes[number] for number in graph.readers[tile]]
     if tile in chains.form:
@@ -171,7 +171,7 @@ def _place(graph: Graph, node: Node, tile: int, chains: Chains) -> tuple[Where, 
     return "computed", "one operation reads each of its elements, once"
 
 
-def _place_of_fragments(graph: Graph, node: Node, tile: int, chains: Chains) -> tuple[Where, str]:
+def _place_of_fragments(graph: Graph, node: PlanNode, tile: int, chains: Chains) -> tuple[Where, str]:
     form = chains.form[tile]
     fits = [_reads_fragments(graph, number, tile, form, chains) for number in graph.readers[tile]]
     if node.kind != "steps" and fits and not any(fits):
@@ -198,7 +198,7 @@ def _is_fragments(graph: Graph, tile: int, chains: Chains) -> bool:
     return all(each.result in chains.form for each in graph.carried if each.yielded == tile)
 
 
-def _is_repeated(graph: Graph, reader: Node, chains: Chains) -> bool:
+def _is_repeated(graph: Graph, reader: PlanNode, chains: Chains) -> bool:
     """Whether elements that ``reader`` reads are computed several times if they are computed where they are read."""
     while True:
         if reader.kind not in _ONCE:

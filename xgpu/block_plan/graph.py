@@ -15,7 +15,7 @@ from xgpu.records import dataclass
 Kind = Literal[
     "read", "numbers", "constant", "elementwise", "spread", "move", "reduce", "product", "steps", "yield", "write"
 ]
-"""What an operation does, where it matters here.
+"""The kinds of operations, as far as plans differ by them.
 
 ``read`` takes a tile of an array and ``write`` puts one there, ``numbers`` and ``constant`` follow from the position in
 the tile, ``spread`` reads elements several times, ``move`` at other positions. Whatever is none of these is a
@@ -42,7 +42,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Node:
+class PlanNode:
     """An operation. ``operands`` and ``results`` are numbers of tiles, ``region`` that of the steps around it, or 0.
 
     ``body`` is the number of the steps that it is, ``count`` how many there are; ``instructions`` are those for an
@@ -80,7 +80,7 @@ class Carried:
 class Graph:
     """The operations of a block, and the tiles that they make."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[PlanNode, ...]
     tiles: tuple[Tile, ...]
     carried: tuple[Carried, ...] = ()
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.block_plan.graph import Carried, Graph, Kind, Node, Tile
+from xgpu.block_plan.graph import Carried, Graph, Kind, PlanNode, Tile
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.dtypes import dtype_of_element
@@ -115,7 +115,7 @@ class BlockKernel:
             else:
                 op.attributes[name] = decided[tiles[0]]
 
-    def _node(self, op: ir.Operation, places: dict[ir.Operation, int]) -> Node:
+    def _node(self, op: ir.Operation, places: dict[ir.Operation, int]) -> PlanNode:
         kind = _kind(op)
         body = places[op] + 1 if kind == "steps" else 0
         # The number of steps in graphs is that of their operation, plus 1: 0 is what is outside of all.
@@ -126,7 +126,7 @@ class BlockKernel:
         before = [made for value in op.operands if (made := defining_op(value)) is not None and made in places]
         after = tuple(places[made] for made in before if made.name == InsertTileOp.OPERATION_NAME)
         is_product = kind == "product"
-        return Node(
+        return PlanNode(
             kind,
             operands,
             results,

@@ -7,7 +7,7 @@ from xgpu.device import Device
 from xgpu.records import dataclass
 
 ALIGNED_BYTES = 16
-"""What distances between rows are multiples of where libraries, TMA and wide loads are fast."""
+"""The divisor of distances between rows with which libraries, TMA and wide loads are fast."""
 UNALIGNED_SHARE = 0.3
 """The part of their rate that libraries reach where the rows of an operand are not so: 0.17 to 0.38 on an H200."""
 _UNALIGNED_RESULT_SHARE = 0.75

@@ -13,11 +13,11 @@ _WIDE_ROWS, _WIDE_TILE_KEYS = 128, 64
 """Registers hold half of the keys beside rows of more elements."""
 _STEP_SECONDS = 0.86e-6
 _COLUMN_SECONDS = 6.2e-9
-"""What a step takes besides, and for each element of a row: 1.26 us of 64 and 1.65 us of 128, measured on an H200."""
+"""The time of a step besides, and for each element of a row: 1.26 us of 64 and 1.65 us of 128, measured on an H200."""
 _WIDE_COLUMN_SECONDS = 26e-9
 """The same of f32: 2.5 us of 64 and 4.2 us of 128."""
 _FUNCTION_SHARE = 0.9
-"""What functions of logits take, in times of their instructions: caps by hyperbolic tangents 1.2 to 1.5 us a step."""
+"""The time of functions of logits, in times of their instructions: caps by hyperbolic tangents 1.2 to 1.5 us a step."""
 _SINGLE_ROWS, _SINGLE_SHARE = 64, 0.65
 """One warp group has half of the products of two, but none run beside what it computes between them."""
 _LIBRARY_SHARE = 0.6
@@ -27,7 +27,7 @@ _LOGIT_BYTES = 8
 _LIBRARY_READS = 0.7
 """The part of the memory's rate at which a library reads keys and values of few rows."""
 _LIBRARY_LAUNCHES = 6
-"""What two small products of a library, and a kernel between them, take besides their work, in launches."""
+"""The time of two small products of a library, and a kernel between them, besides their work, in launches."""
 
 _NARROW_BYTES = 2
 """Bytes of the elements for which steps and libraries were measured: those of others take as many times as long."""
@@ -41,15 +41,15 @@ _PRODUCTS = 2
 _LIBRARY_PRODUCTS = 4
 """Those of its gradient: of the values, of the weights, of the queries and of the keys."""
 _QUERY_PRODUCTS, _KEY_PRODUCTS = 2.8, 5
-"""What a gradient's step of a tile of queries takes, and one of keys, in products of attention. They have three and
+"""The times of a gradient's step of a tile of queries, and of keys, in products of attention. They have three and
 four; the second is as long as five of them, as it holds two sums and so has less that runs beside products."""
 _SUMS_BYTES = 8
 """Those for each weight that is no softmax, which are 16 bits: written and read, before and after what is computed."""
 _SUMS = 2.45
-"""What sums without a softmax take, in times of attention of their sizes: from 2.1 on without functions, which wait
+"""The time of sums without a softmax, in times of attention of their sizes: from 2.1 on without functions, which wait
 behind products, and up to 3.6 with sigmoids and GELUs of few columns, as measured."""
 _SUM_LAUNCHES = 3
-"""What sums of rows, and what is made of them, take besides, in launches."""
+"""The time of sums of rows, and of their epilogue, besides, in launches."""
 
 
 class AttentionSizes(NamedTuple):
@@ -68,7 +68,7 @@ class AttentionSizes(NamedTuple):
 
     @property
     def share(self) -> float:
-        """How many times as long products take as those of 16 bits."""
+        """The time of products, as a multiple of that of 16 bits."""
         return self.element_bytes / _NARROW_BYTES
 
 

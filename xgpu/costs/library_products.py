@@ -12,11 +12,11 @@ from xgpu.device import Device
 _SHARE = 0.86
 """The part of what tensor cores multiply that libraries reach."""
 _LAUNCHES = 1.3
-"""What a product takes besides its work, in launches."""
+"""The time of a product besides its work, in launches."""
 _SPLIT_LAUNCHES = 1.8
 """The same where its sums are split: a second kernel adds up the parts."""
 _SPLIT_WORK = 2
-"""How many times as long tensor cores then take."""
+"""The factor by which tensor cores then take longer."""
 _TILE = 128
 """Rows and columns of a library's tiles."""
 _SPLIT_BELOW = ((64, 1.0), (256, 1 / 4), (math.inf, 1 / 6))
@@ -31,7 +31,7 @@ _FUSED_RATE = 0.45
 On an H100 4096 x 14336 elements of 8 bits took them 31 us for one row, and 41 to 44 for 64.
 """
 _CACHE_BYTES_PER_SECOND = 7e12
-"""What the second kernel reads in a second, of the L2 cache."""
+"""The bytes that the second kernel reads in a second, of the L2 cache."""
 
 
 def library_product_seconds(

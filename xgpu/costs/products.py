@@ -15,25 +15,25 @@ WARPGROUP_COLUMNS = 256
 MOST_RIGHTS = 4
 """Right operands of products that one kernel computes: with more, tiles are narrower than what is copied at once."""
 _SLOWER = 1.25
-"""How many times as long as a library a kernel may take, as both are estimates."""
+"""The factor by which a kernel may take longer than a library, as both are estimates."""
 _LIBRARY_LAUNCHES = 1.5
-"""What a small product takes by a library besides its work, in launches: 2.8 to 5.3 us were measured."""
+"""The time of a library's small product besides its work, in launches: 2.8 to 5.3 us were measured."""
 _LIBRARY_TILE = 128
 """Rows and columns of a library's tiles."""
 _SPLIT_BY_LIBRARY = 2
-"""How many times as long a library multiplies where it has few such tiles: 2 to 4.5 were measured."""
+"""The factor by which a library takes longer where it has few such tiles: 2 to 4.5 were measured."""
 _SHARED_BYTES_PER_CYCLE = 128
-"""What shared memory of a multiprocessor reads or writes in a cycle."""
+"""The bytes that a multiprocessor's shared memory reads or writes in a cycle."""
 _CLUSTER_BYTES_PER_CYCLE = 12
-"""What a multiprocessor reads in a cycle of the shared memory of others in its cluster, measured on an H200."""
+"""The bytes that a multiprocessor reads in a cycle of shared memory of others in its cluster, measured on an H200."""
 _STAGES = 8
 """Steps whose tiles are under way, where shared memory has room for so many."""
 _CACHED_BYTES = 12e6
 """Operands that all multiprocessors have near them in the L2 cache: it has two halves of 25 MB on an H200."""
 _CACHE_BYTES_PER_SECOND = 11e12
-"""What all multiprocessors read in a second of the rest of the L2 cache, measured on an H200."""
+"""The bytes that all multiprocessors read in a second of the rest of the L2 cache, measured on an H200."""
 _LOADED = 2.2
-"""How many times as long a load takes of others, or of memory at its full rate, as of what is near."""
+"""The factor by which a load of others, or of memory at its full rate, takes longer than one of what is near."""
 _PAIR = 2
 """Blocks of clusters that fill a GPU; of larger ones some find no place, as multiprocessors are in groups."""
 _PLACED = 0.5
@@ -50,11 +50,11 @@ SLOWED_CLOCK = 0.89
 _LOADED_PART = 0.5
 """The part of the multiprocessors above which that is so."""
 _RESULT_SECONDS = 0.5e-6
-"""What writing a tile's results takes besides their bytes: they meet, and wait for memory once."""
+"""The time of writing a tile's results besides their bytes: they meet, and wait for memory once."""
 _MEETING_SECONDS = 0.5e-6
-"""What blocks that add up a tile's sums take to meet, and to wait for each other's, measured on an H200."""
+"""The time for blocks that add up a tile's sums to meet, and to wait for each other's, measured on an H200."""
 HANDED_SECONDS_PER_BYTE = 1.0e-6 / (128 * 256 * 4)
-"""What it takes to hand a tile's sums from thread to thread, measured with tiles of 128 x 256 on an H200."""
+"""The time of handing a tile's sums from thread to thread, measured with tiles of 128 x 256 on an H200."""
 _SUM_BYTES = 4
 _SCHEDULERS = 4
 _ISSUED = 0.6
@@ -62,7 +62,7 @@ _ISSUED = 0.6
 _INSTRUCTIONS = 3
 """Instructions for an element besides those of the program: half of a load, and its way to a number."""
 _PAIRS = 2
-"""How many times as long shared memory takes for elements that are read two by two as for whole words."""
+"""The factor by which shared memory takes longer for elements that are read two by two than for whole words."""
 _IN_TURN = {1: 0.6, 2: 0.3}
 """The part of what takes less time, computing or multiplying, that what takes longest does not hide: of one warp group,
 which does half of it in turn, and of two.
@@ -247,7 +247,7 @@ def pays_joined(
 
 @dataclass(frozen=True)
 class Computing:
-    """What it takes to compute an operand: bits of its elements in memory, instructions for each, and all bytes read.
+    """The cost of computing an operand: bits of its elements in memory, instructions for each, and all bytes read.
 
     The multiplied elements have ``element_bytes``. Rows of ``sizes`` (batch, m, n, k) are those of the operand.
     """

@@ -8,15 +8,15 @@ from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
 
 _SHARED_BYTES_PER_CYCLE = 128
-"""What shared memory of a multiprocessor reads or writes in a cycle."""
+"""The bytes that a multiprocessor's shared memory reads or writes in a cycle."""
 _SHARE = 0.9
 """The part of its rate that the best of products reach."""
 _SLOWED_CLOCK = 0.89
 """The clock under the load of tensor cores, as a part of the highest, measured on an H200."""
 _STEP_CYCLES = 150
-"""What a step of a block takes besides: its threads meet, and the first fragments come from shared memory."""
+"""The time of a block's step besides: its threads meet, and the first fragments come from shared memory."""
 _CACHED_BYTES_PER_CYCLE = 48
-"""What a multiprocessor gets of the L2 cache in a cycle while all do: products of warp groups had it on an H200."""
+"""The bytes of the L2 cache for a multiprocessor in a cycle while all read, as for products of warp groups (H200)."""
 _IN_TURN = 0.1
 """The part of what is done in less time, products or copies, that what takes longest does not hide."""
 _CACHED = 0.5
@@ -24,17 +24,17 @@ _CACHED = 0.5
 _STAGES = 3
 """Steps that a block has room for, where no schedule says how many."""
 _RESULT_SECONDS = 1.0e-6
-"""What writing a tile's results takes besides their bytes: they meet, and wait for memory once."""
+"""The time of writing a tile's results besides their bytes: they meet, and wait for memory once."""
 _ELEMENT_BYTES = 2
 _OTHER_REGISTERS = 64
-"""What a thread needs besides for fragments and addresses, about."""
+"""The registers that a thread needs besides for fragments and addresses, about."""
 MOST_HELD = 176
 """Sums, and elements on their way through registers, that a thread has registers for beside these."""
 _MOST_RESIDENT = 4
 _SLOWER = 1.25
-"""How many times as long as a library a kernel may take, as both are estimates."""
+"""The factor by which a kernel may take longer than a library, as both are estimates."""
 _LIBRARY_LAUNCHES = 1.5
-"""What a small product takes by a library besides its work, in launches."""
+"""The time of a library's small product besides its work, in launches."""
 
 
 @dataclass(frozen=True)

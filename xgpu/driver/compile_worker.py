@@ -21,7 +21,7 @@ from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.driver.cache import CachedKernel
 from xgpu.driver.collector import rare_collections
-from xgpu.driver.kernel import Kernel
+from xgpu.driver.kernel import ProgramKernel
 from xgpu.errors import XgpuError
 from xgpu.levels import pipeline
 from xgpu.options import Options
@@ -33,7 +33,7 @@ START, REAP = b"start", b"reap"
 The answer is the number of the process, 0 if there is none, or its exit code, minus the signal that ended it.
 """
 READY = b"ready"
-"""What it says first."""
+"""The worker's first message."""
 _LONGEST_MESSAGE = 64
 WARM_UP = """
 module attributes {xgpu.level = "emitted"} {
@@ -62,7 +62,7 @@ def _build(request: dict[str, Any]) -> dict[str, Any]:
     module = ir.parse_briefly(base64.b64decode(request["emitted"]))
     options = Options(**request["options"])
     compiling_with(request["command"])
-    kernel = Kernel(request["name"], device(request["device"]), options, [], {"emitted": module})
+    kernel = ProgramKernel(request["name"], device(request["device"]), options, [], {"emitted": module})
     kernel.check()
     compiled = asdict(kernel.compiled) if request["level"] in ("ptx", "cubin") else None
     code = kernel.machine_code if request["level"] == "cubin" else None
@@ -128,7 +128,7 @@ def warm_up() -> CachedKernel:
     stream = io.BytesIO()
     ir.Module.parse(WARM_UP, ir.make_context()).operation.write_bytecode(stream)
     module = ir.parse_briefly(stream.getvalue())
-    return Kernel("warm_up", device(DEFAULT_DEVICE), Options(), [], {"emitted": module}).compiled
+    return ProgramKernel("warm_up", device(DEFAULT_DEVICE), Options(), [], {"emitted": module}).compiled
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from xgpu.analysis.constants.arrays import Array, array_of, is_readable
 from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
-from xgpu.driver.kernel import Kernel, Times, advance, timed
+from xgpu.driver.kernel import ProgramKernel, Times, advance, timed
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.family_table import FAMILIES, emit_kernel, schedule_kernels
 from xgpu.errors import CompilerError, InvalidInput, XgpuError, described
@@ -29,7 +29,7 @@ from xgpu.structure import walk
 class Launch:
     """One run of a kernel: the numbers of the program's values that it reads, and of those that it writes."""
 
-    kernel: Kernel
+    kernel: ProgramKernel
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
@@ -47,7 +47,7 @@ class Program:
     unless only ``constants`` are left: then these are values too, of those numbers.
     """
 
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[ProgramKernel, ...]
     launches: tuple[Launch, ...]
     values: tuple[ArgumentSpec, ...]
     results: tuple[int | None, ...]
@@ -106,7 +106,7 @@ def _emit_program(planned: ir.Module, device: Device, options: Options, times: T
     known = {op: _constant(op) for op in others}
     is_connected = all(array is not None for array in known.values())
     constants: dict[int, Array] = {}
-    kernels: dict[str, Kernel] = {}
+    kernels: dict[str, ProgramKernel] = {}
     launches = []
     for op in walk(named["main"]):
         if is_connected and (array := known.get(op)) is not None:
@@ -133,7 +133,7 @@ def _emit_program(planned: ir.Module, device: Device, options: Options, times: T
             with timed(times, "emit"):
                 emitted = _emit_fusion(name, named[name], device, options)
             level = ir.StringAttr(emitted.operation.attributes[attributes.LEVEL]).value
-            kernels[name] = Kernel(name, device, options, times, {level: emitted})
+            kernels[name] = ProgramKernel(name, device, options, times, {level: emitted})
         launches.append(Launch(kernels[name], inputs, outputs))
     results = tuple(numbers.get(value) for value in list(main.operations)[-1].operation.operands)
     parts = tuple(kernels.values()), tuple(launches), tuple(specs), results

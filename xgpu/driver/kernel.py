@@ -58,7 +58,7 @@ class Built:
 
 
 @dataclass(eq=False)
-class Kernel:
+class ProgramKernel:
     """One kernel at all its levels. Later levels are made when they are first asked for."""
 
     name: str
@@ -281,7 +281,7 @@ class Kernel:
         return str(self.source if is_passed else self.module(level))
 
 
-TEXTS: dict[str, Callable[[Kernel], str]] = {
+TEXTS: dict[str, Callable[[ProgramKernel], str]] = {
     "llvmir": lambda kernel: kernel.llvmir,
     "ptx": lambda kernel: kernel.ptx,
     "cubin": lambda kernel: kernel.assembled.cubin.hex(),

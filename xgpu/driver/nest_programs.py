@@ -6,7 +6,7 @@ from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.driver.compiler import Launch, Program
-from xgpu.driver.kernel import Kernel, Times, advance, timed
+from xgpu.driver.kernel import ProgramKernel, Times, advance, timed
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.nests.kernel import access_of_parameter, kernels_of
 from xgpu.emit.nests.products import ProductNest
@@ -51,7 +51,9 @@ def emit_nests(mapped: ir.Module, target: Device, options: Options, times: Times
             outputs.append(len(specs))
             numbers[buffer] = len(specs)
             specs.append(_spec(buffer))
-        launches.append(Launch(Kernel(each.name, target, options, times, {level: module}), inputs, tuple(outputs)))
+        launches.append(
+            Launch(ProgramKernel(each.name, target, options, times, {level: module}), inputs, tuple(outputs))
+        )
     made = [value for value in parameters if access_of_parameter(value) != "in"]
     if missing := [name_of_buffer(value) for value in made if value not in numbers]:
         raise InvalidInput(f"nothing is written to '{missing[0]}'", source_of(function.operation))

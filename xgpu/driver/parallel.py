@@ -28,7 +28,7 @@ from typing import Any
 
 from xgpu import errors, ir
 from xgpu.driver.cache import CachedKernel
-from xgpu.driver.kernel import Built, Kernel
+from xgpu.driver.kernel import Built, ProgramKernel
 from xgpu.driver.nursery import Process, has_nursery, is_nursery_ready, nursery
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, XgpuError
 from xgpu.passes.framework import manager
@@ -42,7 +42,7 @@ _MANY_CORES = 4
 """A start takes half a second of one of them, and the second program of most processes comes after it."""
 _MOST_PROCESSES = 32
 _PROCESS_SECONDS = 0.05
-"""What a process takes besides compiling: it is forked, copies the memory that it writes to, and ends."""
+"""The time of a process besides compiling: it is forked, copies the memory that it writes to, and ends."""
 _BYTES_PER_SECOND = 175_000
 """Bytes of requests that become PTX in a second of a core: of 356 kernels half took 0.75 to 1.5 times as long."""
 _SILENT_SECONDS = 2.0
@@ -61,7 +61,7 @@ type Progress = Callable[[int], None]
 """Is told how many kernels are compiled."""
 
 
-def compile_kernels(kernels: Sequence[Kernel], level: str) -> None:
+def compile_kernels(kernels: Sequence[ProgramKernel], level: str) -> None:
     """Compile ``kernels`` to ``level``, or few of them as far as errors in them can be found.
 
     It is ``lowered``, ``ptx``, or ``cubin``, which is left out where there is no ptxas.
@@ -74,8 +74,8 @@ def compile_kernels(kernels: Sequence[Kernel], level: str) -> None:
 
 
 def compile_each(
-    kernels: Sequence[Kernel], level: str, many: int = _MANY_KERNELS
-) -> Iterator[tuple[Kernel, XgpuError]]:
+    kernels: Sequence[ProgramKernel], level: str, many: int = _MANY_KERNELS
+) -> Iterator[tuple[ProgramKernel, XgpuError]]:
     """Compile ``kernels`` as `compile_kernels` does; yield those that cannot be compiled, in order, and the error.
 
     ``many`` of them take longer to compile than the first process does to start. Machine code is always used, and at
@@ -84,7 +84,7 @@ def compile_each(
     missing = [kernel for kernel in kernels if not kernel.is_known]
     # Kernels that were given at a later level have less to go.
     whole = [kernel for kernel in missing if kernel.source is not None]
-    failed: dict[Kernel, XgpuError] = {}
+    failed: dict[ProgramKernel, XgpuError] = {}
     is_near = is_nursery_ready() or (level == "cubin" and has_nursery())
     if len(whole) >= (_FEWEST if is_near else many) and _jobs() > 1:
         requests = [_request(kernel, level) for kernel in whole]
@@ -129,8 +129,8 @@ def _jobs() -> int:
 
 
 def _compile(
-    kernels: Sequence[Kernel], requests: Sequence[bytes], level: str, processes: int, progress: Progress
-) -> dict[Kernel, XgpuError]:
+    kernels: Sequence[ProgramKernel], requests: Sequence[bytes], level: str, processes: int, progress: Progress
+) -> dict[ProgramKernel, XgpuError]:
     """Compile the kernels in processes, each with a thread that talks to it, and here, and accept them in any order.
 
     Returns the errors of those that cannot be compiled.
@@ -139,7 +139,7 @@ def _compile(
     pending: _Pending = queue.SimpleQueue()
     done: _Done = queue.SimpleQueue()
     workers: list[_Worker] = []
-    failed: dict[Kernel, XgpuError] = {}
+    failed: dict[ProgramKernel, XgpuError] = {}
     try:
         # The longest kernels are compiled first: nothing is left to do beside the last.
         for number in sorted(range(len(kernels)), key=lambda number: -len(requests[number])):
@@ -168,7 +168,7 @@ def _compile(
 
 
 def _compile_here(
-    kernels: Sequence[Kernel], level: str, pending: _Pending, assembler: Executor
+    kernels: Sequence[ProgramKernel], level: str, pending: _Pending, assembler: Executor
 ) -> tuple[int, XgpuError | None] | None:
     """Compile one of the pending kernels in this process; return its position and error, None if there is none.
 
@@ -336,7 +336,7 @@ def _processor_seconds(process: int) -> float | None:
         return None
 
 
-def _request(kernel: Kernel, level: str) -> bytes:
+def _request(kernel: ProgramKernel, level: str) -> bytes:
     request = {
         "name": kernel.name,
         "emitted": base64.b64encode(kernel.bytecode("emitted")).decode(),

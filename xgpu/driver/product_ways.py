@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects.attributes import EMITTER, PRODUCT, SCHEDULE, schedule_attribute
 from xgpu.driver.compiler import Launch, Program, emit_program, plan_program
-from xgpu.driver.kernel import Kernel
+from xgpu.driver.kernel import ProgramKernel
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.family_table import schedules_to_measure
 from xgpu.errors import XgpuError
@@ -28,7 +28,7 @@ class Runnable:
     """A program as the runtime calls it, see `xgpu.runtime.program.CompiledProgram`."""
 
     main: ir.Module | None
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[ProgramKernel, ...]
     launches: tuple[Launch, ...]
     values: tuple[ArgumentSpec, ...]
     result_values: tuple[int | None, ...]

@@ -11,7 +11,7 @@ from xgpu.dialects import attributes
 from xgpu.dialects.base import Problem
 from xgpu.dialects.input_checks import input_problems
 from xgpu.driver.compiler import Launch, Program, emit_program, plan_prepared
-from xgpu.driver.kernel import Kernel, Times
+from xgpu.driver.kernel import ProgramKernel, Times
 from xgpu.driver.nest_programs import NEST_LEVELS, restart_nests
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import CompilerError, InvalidInput, did_you_mean
@@ -114,7 +114,7 @@ def _restart_kernels(
         inputs = tuple(range(first[0], len(arguments)))
         outputs = tuple(range(total + first[1], total + len(results)))
         name = ir.StringAttr(entry.attributes["sym_name"]).value
-        kernel = Kernel(name, device, options, times, {level: module})
+        kernel = ProgramKernel(name, device, options, times, {level: module})
         launches.append(Launch(kernel, inputs, outputs))
     numbers = tuple(range(total, total + len(results)))
     kernels = tuple(launch.kernel for launch in launches)

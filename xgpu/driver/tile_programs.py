@@ -3,7 +3,7 @@
 from xgpu.device import Device
 from xgpu.dialects.input_checks import input_problems
 from xgpu.driver.compiler import Launch, Program
-from xgpu.driver.kernel import Kernel, Times
+from xgpu.driver.kernel import ProgramKernel, Times
 from xgpu.errors import CompilerError, InvalidInput
 from xgpu.frontend.signature import Source
 from xgpu.hlo.source_location import source_of
@@ -20,7 +20,7 @@ def tile_program(source: Source, target: Device, options: Options, times: Times)
     # What a person decides stands in attributes, as in text that comes from outside.
     for problem in input_problems(source.module):
         raise InvalidInput(f"kernel {source.name}: {problem.message}", source_of(problem.op))
-    kernel = Kernel(source.name, target, options, times, {LEVEL: source.module})
+    kernel = ProgramKernel(source.name, target, options, times, {LEVEL: source.module})
     try:
         kernel.check()
     except CompilerError as error:

@@ -73,7 +73,7 @@ class Winner:
 
 
 _known: dict[str, Winner] = {}
-"""What this process knows: products are measured once even where nothing is kept on disk."""
+"""The measurements of this process: products are measured once even where nothing is kept on disk."""
 
 
 def tuned_choices(module: ir.Module, target: Device, options: Options, times: Times) -> ProductChoices:

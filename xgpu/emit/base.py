@@ -79,7 +79,7 @@ class Launched(Protocol):
 
 
 class BodyFacts:
-    """What is known of a fusion, whichever device it is for: each fact is found once.
+    """Facts of a fusion that are the same for every device, each found once.
 
     ``heroes`` and ``aliases`` are those of a `Fusion`.
     """

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from xgpu import ir
 from xgpu.analysis.heroes import is_packed
-from xgpu.analysis.root_indices import Walk, overwritten_where_read
+from xgpu.analysis.root_indices import KernelWalk, overwritten_where_read
 from xgpu.dialects.attributes import ALIASES
 from xgpu.emit.base import Fusion
 from xgpu.hlo.accumulator_types import check_accumulators
@@ -116,15 +116,15 @@ def any_alias(fusion: Fusion) -> bool:
 
 def own_elements(fusion: Fusion) -> str | None:
     """Require of what is updated in place that each thread reads its own elements alone."""
-    return _own_elements(fusion, Walk(fusion.results))
+    return _own_elements(fusion, KernelWalk(fusion.results))
 
 
 def walked_elements(fusion: Fusion) -> str | None:
     """Require the same where threads reduce the fusion's heroes together."""
-    return _own_elements(fusion, Walk(fusion.results, fusion.heroes))
+    return _own_elements(fusion, KernelWalk(fusion.results, fusion.heroes))
 
 
-def _own_elements(fusion: Fusion, walk: Walk) -> str | None:
+def _own_elements(fusion: Fusion, walk: KernelWalk) -> str | None:
     if not any_alias(fusion):
         return None
     overwritten = [fusion.body.arguments[number] if number >= 0 else None for number in fusion.aliases]

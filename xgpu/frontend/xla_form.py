@@ -26,7 +26,7 @@ _EXPANDED: Mapping[str, Callable[[ir.Operation], list[ir.Value]]] = {
     RAGGED: lambda op: [expand_ragged(op)],
     SCAN: expand_scan,
 }
-"""What writes operations out that XLA does not have."""
+"""The functions that write out operations that XLA does not have."""
 
 
 def xla_form(module: ir.Module, is_for_gpu: bool = False) -> ir.Module:

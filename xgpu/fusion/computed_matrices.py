@@ -35,13 +35,13 @@ _MOST_ROWS = 16
 _PER_PRODUCT = 5
 """Instructions of a product and its sum, which are rounded apart, and of the row's element: as measured."""
 _LEAST_GAIN, _LEAST_LAUNCHES = 1.2, 2
-"""How many times as long storing the matrix must be expected to take, and how many launches longer: all are estimates.
+"""The factor, and the launches, by which storing the matrix must be expected to take longer: all are estimates.
 """
 
 
 @dataclass(frozen=True)
 class ComputedMatrix:
-    """How a kernel computes an array: the bytes of the arrays that it reads, and the instructions for each element."""
+    """A computed array: the bytes of the arrays that its kernel reads, and the instructions for each element."""
 
     read: int
     instructions: float

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence, Set
 from functools import partial
 
 from xgpu import ir
-from xgpu.analysis.root_indices import Walk, overwritten_where_read
+from xgpu.analysis.root_indices import KernelWalk, overwritten_where_read
 from xgpu.dialects import attributes
 from xgpu.fusion.choice import Choice, choose
 from xgpu.fusion.fallback import is_made_by_kernels
@@ -25,7 +25,7 @@ _LARGE = 1 << 12
 
 
 @dataclass(frozen=True)
-class Call:
+class FusionCall:
     """A written fusion: its name, its emitter and the reason for it, and the program's values that go in and out."""
 
     name: str
@@ -134,7 +134,7 @@ class FusionWriter:
             return [self._write_parts(group)]
         return [self._write_kernel(group, choice) for choice in self._choices(group)]
 
-    def settle(self, draft: Draft, read_later: Set[ir.Value], main: ir.Operation) -> Call:
+    def settle(self, draft: Draft, read_later: Set[ir.Value], main: ir.Operation) -> FusionCall:
         """Name a fusion, and put its functions before ``main``.
 
         It overwrites no loop state that is ``read_later``: XLA would copy it twice for that.
@@ -148,7 +148,7 @@ class FusionWriter:
             aliased = [value for part in draft.parts for value in part.without(read_later)]
             _set_aliases(draft.function, draft.inputs, aliased)
         name = self._names.settle(draft.function, [each for each in functions if each != draft.function])
-        return Call(name, draft.emitter, draft.why, draft.inputs, draft.outputs)
+        return FusionCall(name, draft.emitter, draft.why, draft.inputs, draft.outputs)
 
     def _choices(self, group: Group) -> list[Choice]:
         return choose(group, self._families, lambda value: self._grouping.stored_before(value, group.level))
@@ -202,7 +202,7 @@ class FusionWriter:
             ir.func.return_([copies[value] for value in roots])
         return _Written(function, inputs, aliased, choice.family.must_alias)
 
-    def _written_in_place(self, parts: Sequence[Walk], level: int) -> list[ir.Value | None]:
+    def _written_in_place(self, parts: Sequence[KernelWalk], level: int) -> list[ir.Value | None]:
         """Return, for each root of a kernel's parts, the loop state that it may overwrite: that whose next value it is.
 
         XLA would otherwise copy the root there. A thread may overwrite it if it reads no element of the state but those
@@ -273,9 +273,9 @@ def _location(function: ir.func.FuncOp) -> ir.Location:
     return end.location if last is None else last.location
 
 
-def _walk(choice: Choice) -> Walk:
+def _walk(choice: Choice) -> KernelWalk:
     """Return what the blocks of a kernel, or of a part, compute, and which heroes' operands they walk."""
-    return Walk(choice.roots, choice.heroes if choice.family.is_cooperative else ())
+    return KernelWalk(choice.roots, choice.heroes if choice.family.is_cooperative else ())
 
 
 def _is_only_rounded(op: ir.Operation) -> bool:

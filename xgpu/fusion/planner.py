@@ -13,7 +13,7 @@ from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
-from xgpu.fusion.fusion_writer import Call, Draft, FusionNames, FusionWriter
+from xgpu.fusion.fusion_writer import Draft, FusionCall, FusionNames, FusionWriter
 from xgpu.fusion.grouping.decisions import Decision, Verdict, describe, emitted
 from xgpu.fusion.grouping.families import Families, KernelFamily
 from xgpu.fusion.grouping.groups import Group, Grouping
@@ -217,7 +217,7 @@ class _Planner:
         values.update(zip(op.results, copy.results, strict=True))
 
 
-def _write_call(call: Call, values: dict[ir.Value, ir.Value]) -> None:
+def _write_call(call: FusionCall, values: dict[ir.Value, ir.Value]) -> None:
     types = [value.type for value in call.outputs]
     op = ir.func.CallOp(types, call.name, [values[value] for value in call.inputs])
     values.update(zip(call.outputs, op.operation.results, strict=True))

@@ -18,7 +18,7 @@ type Padded = Mapping[int, int]
 
 
 _LEAST_GAIN = 1.1
-"""How many times as long a product must take that is not padded, as both times are estimates."""
+"""The factor by which a product must take longer if it is not padded, as both times are estimates."""
 
 
 @dataclass(frozen=True)

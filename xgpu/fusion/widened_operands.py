@@ -15,7 +15,7 @@ from xgpu.structure import behind, is_argument, is_shared, producer
 _SCALING = frozenset(
     ("stablehlo.add", "stablehlo.multiply", "stablehlo.negate", "stablehlo.subtract", "stablehlo.transpose")
 )
-"""What XLA computes in tiles. It stores what is reshaped between that and the product, or converted twice."""
+"""Operations that XLA computes in tiles. It stores what is reshaped, or converted twice, before the product."""
 _MOST_ARRAYS = 3
 """Arrays of which an operand is made at most: XLA takes up to four."""
 _MOST_VISITED = 32

@@ -199,7 +199,7 @@ _LIMITS: Mapping[str, Callable[[ir.Operation], str | None]] = {
     "stablehlo.compare": _order_limit,
     "stablehlo.reduce_precision": _precision_limit,
 }
-"""Why operations that have scalar code may have none for some types or attributes."""
+"""The checks of operations that have scalar code, but not for all types or attributes."""
 
 
 def _is_complex(value: ir.Value) -> bool:

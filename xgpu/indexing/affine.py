@@ -12,6 +12,10 @@ from typing import Any, Final
 
 from xgpu.indexing.interval import EMPTY, Interval
 
+PRODUCT_OF_INDICES = "is not affine: one of the factors must be a constant"
+DIVISION_BY_INDEX = "is not affine: the divisor must be a constant"
+"""Errors about an index expression that people wrote, without the expression, which comes first."""
+
 Substitution = Sequence["AffineExpr"] | Mapping[int, "AffineExpr"]
 
 
@@ -62,7 +66,7 @@ class Symbol(Atom):
 
 
 VARIABLES: Final = (Dim, Symbol)
-"""What `isinstance` takes: to make a union takes as long as to simplify a term."""
+"""The types for `isinstance`: to make a union takes as long as to simplify a term."""
 
 
 class Division(Atom):

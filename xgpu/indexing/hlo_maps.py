@@ -108,7 +108,7 @@ _LIBRARIES = {
     "cusolver_sytrd": "tridiagonal forms of matrices",
     "cusolver_": "factors of matrices",
 }
-"""What libraries compute that JAX calls, by the first letters of their names; the first that fits counts."""
+"""The computations of libraries that JAX calls, by the first letters of their names; the first that fits counts."""
 
 
 def explanation(op: ir.Operation) -> str:

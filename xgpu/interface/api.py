@@ -17,7 +17,7 @@ from xgpu.device import Device, device
 from xgpu.dialects import attributes
 from xgpu.driver.collector import rare_collections
 from xgpu.driver.compiler import Launch, Program, emit_program, plan_program
-from xgpu.driver.kernel import Kernel, Times, advance, timed
+from xgpu.driver.kernel import ProgramKernel, Times, advance, timed
 from xgpu.driver.parallel import compile_kernels, expect_kernels
 from xgpu.driver.tuning import tuned_choices
 from xgpu.dtypes import DType, dtype_of_numpy, format_spec
@@ -55,7 +55,7 @@ class Compiled:
     ):
         self.source = source
         self.modules = modules
-        self.kernels: tuple[Kernel, ...] = program.kernels
+        self.kernels: tuple[ProgramKernel, ...] = program.kernels
         self.launches: tuple[Launch, ...] = program.launches
         self.values = program.values
         self.result_values = program.results

@@ -13,7 +13,7 @@ from jax.interpreters import ad, batching, mlir
 
 from xgpu import ir
 from xgpu.block_language.batching import batched
-from xgpu.block_language.program import ArrayType, BlockProgram
+from xgpu.block_language.program import BlockProgram, NamedArrayType
 from xgpu.block_language.writing import tiles_source
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.driver.kernel import advance
@@ -136,7 +136,7 @@ def _lower_reference(context: Any, program: BlockProgram, operands: Sequence[Any
     return [_cast(value, _type(each)) for value, each in zip(call.results, program.outputs, strict=True)]
 
 
-def _type(array: ArrayType, is_signless: bool = False) -> ir.Type:
+def _type(array: NamedArrayType, is_signless: bool = False) -> ir.Type:
     dtype = dtype_of_numpy(np.dtype(array.dtype))
     return ir.RankedTensorType.get(array.shape, ir.Type.parse(dtype.signless if is_signless else dtype.mlir))
 

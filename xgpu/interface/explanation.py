@@ -10,7 +10,7 @@ from xgpu.costs.traffic import moved_bytes
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.driver.compiler import Launch
-from xgpu.driver.kernel import Kernel
+from xgpu.driver.kernel import ProgramKernel
 from xgpu.emit.families.parts import PartsEmitter
 from xgpu.emit.family_table import FAMILIES, emitter_of
 from xgpu.errors import InvalidInput, SourceLocation
@@ -119,7 +119,7 @@ def explain(program: Compiled) -> Explanation:
         given = f"this one was given at level '{program.given_level}'"
         raise InvalidInput(f"programs of levels up to 'fusions' can be explained; {given}")
     fusions = _functions(program.planned)
-    launches: dict[Kernel, list[Launch]] = {}
+    launches: dict[ProgramKernel, list[Launch]] = {}
     for launch in program.launches:
         launches.setdefault(launch.kernel, []).append(launch)
     # Emitters make types: signless ones for integers without a sign.
@@ -210,7 +210,7 @@ def _kernel(launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:
 
 
 def _report(
-    kernel: Kernel,
+    kernel: ProgramKernel,
     fusion: ir.Operation,
     name: str,
     emitter: str,

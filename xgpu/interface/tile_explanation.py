@@ -7,7 +7,7 @@ from itertools import takewhile
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
-from xgpu.driver.kernel import Kernel, advance
+from xgpu.driver.kernel import ProgramKernel, advance
 from xgpu.emit.families.blocks.schedule import EMITTER_NAME
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
@@ -33,7 +33,7 @@ def explain_tiles(program: Compiled) -> str:
     return "\n\n".join(_Explanation(kernel, program).text for kernel in program.kernels)
 
 
-def planned_module(kernel: Kernel) -> ir.Module:
+def planned_module(kernel: ProgramKernel) -> ir.Module:
     """Return a kernel of level ``tiles`` with all that the planning passes decide about it."""
     module = kernel.module(_LEVEL)
     passes = tuple(takewhile(lambda each: not each[0].startswith(LowerTiles.NAME), pipeline.LOWER_TILES))
@@ -44,7 +44,7 @@ def planned_module(kernel: Kernel) -> ir.Module:
 class _Explanation:
     """The plan of one kernel as text."""
 
-    def __init__(self, kernel: Kernel, program: Compiled):
+    def __init__(self, kernel: ProgramKernel, program: Compiled):
         self._kernel = kernel
         self._is_planned = kernel.emitter == EMITTER_NAME
         self._module = planned_module(kernel) if self._is_planned else kernel.module(_LEVEL)

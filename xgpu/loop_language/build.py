@@ -51,7 +51,7 @@ LEVEL = "loops"
 _NUMBERS = {"threads": 1024, "vector": 64, "together": 64}
 """The pragmas of a ``par`` that take a number, and the largest that it may be."""
 MAX_STATEMENTS = 10_000
-"""How many statements a program may have once its static loops are written out."""
+"""The most statements that a program may have once its static loops are written out."""
 
 
 def build(function: Function, given: Sequence[Spec] = ()) -> Source:
@@ -203,6 +203,8 @@ class _Builder:
                 name = "band"
             elif pragma.name in _NUMBERS:
                 value = self._number_of(pragma, _NUMBERS[pragma.name])
+                if name == "vector" and value & (value - 1):
+                    raise InvalidInput(f"pragma '#vector': expected a power of two, got {value}", pragma.at)
             else:
                 raise InvalidInput(
                     f"'par' has no pragma '#{pragma.name}'; it has #grid, #block, #thread, #threads(n), #vector(n),"

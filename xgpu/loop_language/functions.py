@@ -44,7 +44,7 @@ FUNCTIONS: dict[str, ValueFunction] = {
 """Every function by its name in programs; ``select``, conversions, which types name, and bits are apart from these."""
 
 BITS = "as_"
-"""What begins the name of a function that takes a value's bits for those of another type: ``as_u16``, say."""
+"""The beginning of the name of a function that takes a value's bits for those of another type: ``as_u16``, say."""
 
 MMA: dict[str, bool] = {"mma": True, "no_mma": False}
 """Pragmas that ask for tensor cores, or for none."""

@@ -74,3 +74,8 @@ def tokenize(text: str, filename: str) -> list[Token]:
             line, start = line + 1, match.end()
     at = SourceLocation(filename, line, len(text) - start + 1)
     return [*tokens, Token("line", "", at), Token("end", "", at)]
+
+
+def is_name(word: str) -> bool:
+    """Whether ``word`` may name something of the user's."""
+    return re.fullmatch("[A-Za-z_][A-Za-z_0-9]*", word) is not None and word not in KEYWORDS

@@ -1,5 +1,6 @@
 """Reads the text of a program in the loop language: recursive descent, one method for each rule of docs/loops.md."""
 
+import math
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -19,7 +20,7 @@ from xgpu.loop_language.syntax import (
     Loop,
     Name,
     New,
-    Number,
+    NumberLiteral,
     Parameter,
     Pragma,
     Size,
@@ -28,12 +29,12 @@ from xgpu.loop_language.syntax import (
 )
 
 MAX_NESTING = 32
-"""How deep statements and expressions may nest."""
+"""The depth to which statements and expressions may nest."""
 MAX_OPERATORS = 200
-"""How many operators a statement may have: what goes through an expression goes as deep as it has operators."""
+"""The most operators that a statement may have: what goes through an expression goes as deep as it has operators."""
 
 ASSIGNMENTS = ("=", "+=", "*=", "max=", "min=", "&=", "|=", "^=")
-"""What stands between an element and the value that it gets or is combined with."""
+"""The words between an element and the value that it gets or is combined with."""
 _ACCESSES = ("in", "out", "inout")
 _LOOPS = ("par", "seq", "static")
 _STATEMENTS = (*_LOOPS, "fully", "if", "new", "let", "asm", "anchor")
@@ -54,6 +55,16 @@ LEVELS = (
 _SUM = 7
 """The level of sums: an extent is one, as ``|`` may follow it."""
 _LITERALS = {"inf": float("inf"), "nan": float("nan")}
+
+
+def _number(token: Token) -> float:
+    """Return a literal's value; raises InvalidInput for what no type of floats holds."""
+    if not set(token.text) & set(".eE"):
+        return int(token.text)
+    value = float(token.text)
+    if math.isinf(value):
+        raise InvalidInput(f"{token.text} is beyond the numbers of every type; infinity is 'inf'", token.at)
+    return value
 
 
 def parse(text: str, filename: str = "<text>") -> Function:
@@ -285,14 +296,14 @@ class _Parser:
         token = self._token
         if token.kind == "number":
             self._next()
-            return Number(float(token.text) if set(token.text) & set(".eE") else int(token.text), token.at)
+            return NumberLiteral(_number(token), token.at)
         if self._accept("("):
             inner = self.expression()
             self._expect(")")
             return inner
         if token.text in _LITERALS:
             self._next()
-            return Number(_LITERALS[token.text], token.at)
+            return NumberLiteral(_LITERALS[token.text], token.at)
         if token.text in ("true", "false", "max", "min") and token.kind == "word":
             self._next()
         else:

@@ -18,7 +18,7 @@ from xgpu.loop_language.syntax import (
     Loop,
     Name,
     New,
-    Number,
+    NumberLiteral,
     Parameter,
     Pragma,
     Statement,
@@ -121,7 +121,7 @@ def expression(expr: Expr, level: int = 0) -> str:
 
 def _text(expr: Expr) -> tuple[str, int]:
     match expr:
-        case Number():
+        case NumberLiteral():
             return _number(expr.value)
         case Name():
             return expr.name, _PRIMARY

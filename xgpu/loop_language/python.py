@@ -16,15 +16,19 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
+from itertools import count
+from types import FrameType
 from typing import Any
 
 from xgpu.dtypes import DTYPES
 from xgpu.errors import InvalidInput, SourceLocation, XgpuError, did_you_mean
 from xgpu.frontend.jax_function import user_error
 from xgpu.frontend.signature import Source
+from xgpu.frontend.user_source import target_name
 from xgpu.loop_language import syntax
 from xgpu.loop_language.build import build
 from xgpu.loop_language.functions import BITS, COMBINERS, FUNCTIONS, PAIR
+from xgpu.loop_language.lexer import is_name
 from xgpu.loop_language.parser import MAX_OPERATORS
 from xgpu.loop_language.printer import print_function
 from xgpu.loop_language.sizes import Spec
@@ -35,13 +39,19 @@ __all__ = ["asm", "fully_par", "new", "otherwise", "out", "par", "program", "sel
 _TYPES = frozenset(dtype.hlo for dtype in DTYPES)
 
 
-def _here() -> SourceLocation:
-    """Return the line of the user's that is being run."""
+def _user_frame() -> FrameType:
+    """Return the user's function that is being run."""
     frame = sys._getframe(1)
     while frame.f_back is not None and (
         frame.f_code.co_filename == __file__ or "contextlib" in frame.f_code.co_filename
     ):
         frame = frame.f_back
+    return frame
+
+
+def _here() -> SourceLocation:
+    """Return the line of the user's that is being run."""
+    frame = _user_frame()
     return SourceLocation(frame.f_code.co_filename, frame.f_lineno, function=frame.f_code.co_name)
 
 
@@ -51,16 +61,30 @@ class _Tracing:
 
     blocks: list[list[syntax.Statement]] = field(default_factory=lambda: [[]])
     sizes: dict[str, syntax.Size] = field(default_factory=dict)
-    names: int = 0
+    names: set[str] = field(default_factory=set)
 
     def add(self, statement: syntax.Statement) -> None:
         """Put a statement at the end of the innermost block."""
         self.blocks[-1].append(statement)
 
     def new_name(self, prefix: str) -> str:
-        """Return a name that is given to nothing else."""
-        self.names += 1
-        return f"{prefix}{self.names}"
+        """Return a name that is given to nothing else: the prefix and a number."""
+        name = next(name for name in (f"{prefix}{number}" for number in count(1)) if name not in self.names)
+        self.names.add(name)
+        return name
+
+    def name_of(self, given: str, variable: str, prefix: str) -> str:
+        """Return the name of a loop's index or a buffer: the one ``given``, or that of Python's ``variable``.
+
+        A variable may stand for two things, one after the other; the second has a name of its own, as the first may be
+        used still.
+        """
+        if not given and not is_name(variable):
+            return self.new_name(prefix)
+        if not given and variable in self.names:
+            return self.new_name(f"{variable}_")
+        self.names.add(given or variable)
+        return given or variable
 
 
 _current: list[_Tracing] = []
@@ -162,7 +186,7 @@ for _name, _sign in {"iadd": "+=", "imul": "*=", "iand": "&=", "ior": "|=", "ixo
     setattr(Read, f"__{_name}__", _combination(_sign))
 
 
-class Buffer:
+class BufferHandle:
     """A buffer of the program. One without dimensions has the element ``buffer[()]``."""
 
     def __init__(self, name: str):
@@ -207,8 +231,8 @@ def _node(value: Any) -> syntax.Expr:
     if isinstance(value, bool):
         return syntax.Name(str(value).lower(), _here())
     if isinstance(value, (int, float)):
-        return syntax.Number(value, _here())
-    if isinstance(value, Buffer):
+        return syntax.NumberLiteral(value, _here())
+    if isinstance(value, BufferHandle):
         return _node(value[()])
     raise InvalidInput(f"expected a value of the program or a number, got {type(value).__name__}", _here())
 
@@ -272,7 +296,7 @@ def sizes(**defaults: int | None) -> tuple[Expression, ...]:
             raise InvalidInput(f"size {name}: expected a whole number from 0, or None, got {default!r}", at)
     return tuple(
         Expression(
-            syntax.Name(name, at), syntax.Size(name, None if default is None else syntax.Number(default, at), at)
+            syntax.Name(name, at), syntax.Size(name, None if default is None else syntax.NumberLiteral(default, at), at)
         )
         for name, default in defaults.items()
     )
@@ -298,16 +322,16 @@ def _array_type(type_: ArrayType | ElementType) -> ArrayType:
     return type_ if isinstance(type_, ArrayType) else ArrayType(type_.name)
 
 
-def new(array: ArrayType | ElementType, name: str = "", **pragmas: Any) -> Buffer:
+def new(array: ArrayType | ElementType, name: str = "", **pragmas: Any) -> BufferHandle:
     """Make a buffer. Keywords are its pragmas, such as ``shared=True`` or ``pad=1``."""
     tracing, at = _tracing(), _here()
     if not isinstance(array, ArrayType | ElementType):
         raise InvalidInput(f"loops.new: expected a type such as loops.f32[32], got {array!r}", at)
     type_ = _array_type(array)
-    name = name or tracing.new_name("b")
+    name = tracing.name_of(name, target_name(_user_frame()) or "", "b")
     shape = tuple(_node(size) for size in type_.shape)
     tracing.add(syntax.New(name, type_.dtype, shape, _pragmas(pragmas, at), at))
-    return Buffer(name)
+    return BufferHandle(name)
 
 
 def _pragmas(given: dict[str, Any], at: SourceLocation) -> tuple[syntax.Pragma, ...]:
@@ -329,13 +353,13 @@ def _block() -> Iterator[list[syntax.Statement]]:
 
 
 @contextmanager
-def _loop(kind: str, extent: Any, name: str, pragmas: dict[str, Any]) -> Iterator[Expression]:
+def _loop(kind: str, extent: Any, name: str, variable: str, pragmas: dict[str, Any]) -> Iterator[Expression]:
     tracing, at = _tracing(), _here()
-    variable = name or tracing.new_name("i")
+    index = tracing.name_of(name, variable, "i")
     size = _node(extent)
     with _block() as body:
-        yield Expression(syntax.Name(variable, at))
-    tracing.add(syntax.Loop(kind, size, variable, _pragmas(pragmas, at), tuple(body), at))
+        yield Expression(syntax.Name(index, at))
+    tracing.add(syntax.Loop(kind, size, index, _pragmas(pragmas, at), tuple(body), at))
 
 
 class _Loop:
@@ -343,7 +367,7 @@ class _Loop:
 
     def __init__(self, kind: str, extent: Any, name: str, pragmas: dict[str, Any]):
         self._kind = kind.replace(" ", "_")
-        self._context = _loop(kind, extent, name, pragmas)
+        self._context = _loop(kind, extent, name, target_name(_user_frame()) or "", pragmas)
 
     def __enter__(self) -> Expression:
         return self._context.__enter__()
@@ -417,7 +441,8 @@ class LoopProgram:
         _current.append(tracing)
         try:
             parameters = self._parameters(at)
-            self.says(*(Buffer(parameter.name) for parameter in parameters))
+            tracing.names.update(parameter.name for parameter in parameters)
+            self.says(*(BufferHandle(parameter.name) for parameter in parameters))
         except XgpuError:
             raise
         except Exception as error:

@@ -16,7 +16,7 @@ from xgpu.records import dataclass
 MAX_INDEX_SIZE = 100
 """Numbers, variables and operators of an index, at most, names written out."""
 MAX_INDEX_NESTING = 16
-"""How deep divisions may nest in an index."""
+"""The depth to which divisions may nest in an index."""
 
 
 @dataclass(frozen=True)

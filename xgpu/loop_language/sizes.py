@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from xgpu.dtypes import MAX_ELEMENTS, DType, dtype_named, format_spec
 from xgpu.errors import InvalidInput, SourceLocation, did_you_mean
-from xgpu.loop_language.syntax import Binary, Expr, Function, Name, Number, Parameter, Unary
+from xgpu.loop_language.syntax import Binary, Expr, Function, Name, NumberLiteral, Parameter, Unary
 
 Spec = tuple[DType, tuple[int, ...]]
 _MAX_SIZE = MAX_ELEMENTS
@@ -42,7 +42,7 @@ def combined(operator_: str, left: int, right: int, at: SourceLocation) -> int:
 def whole_number(expr: Expr, known: Mapping[str, int], what: str) -> int:
     """Return the value of an expression of sizes and whole numbers; raises InvalidInput for any other."""
     match expr:
-        case Number(value=int() as value):
+        case NumberLiteral(value=int() as value):
             return value
         case Name(name=name) if name in known:
             return known[name]
@@ -57,7 +57,7 @@ def whole_number(expr: Expr, known: Mapping[str, int], what: str) -> int:
                 f"{near}; the sizes are {', '.join(known)}" if known else f"; declare it before 'fn': size {name} = 64"
             )
             raise InvalidInput(f"{what}: expected sizes and whole numbers, got '{name}'{names}", expr.at)
-    got = f", got {expr.value}" if isinstance(expr, Number) else ""
+    got = f", got {expr.value}" if isinstance(expr, NumberLiteral) else ""
     raise InvalidInput(f"{what}: expected sizes and whole numbers{got}", expr.at)
 
 

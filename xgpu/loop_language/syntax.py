@@ -9,7 +9,7 @@ from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberLiteral:
     """A literal: an integer, or a number with a point or an exponent."""
 
     value: int | float
@@ -61,7 +61,7 @@ class Binary:
     at: SourceLocation
 
 
-Expr = Number | Name | Element | Call | Unary | Binary
+Expr = NumberLiteral | Name | Element | Call | Unary | Binary
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from xgpu.loop_language.syntax import (
     Loop,
     Name,
     New,
-    Number,
+    NumberLiteral,
     Parameter,
     Pragma,
     Statement,
@@ -296,7 +296,7 @@ def _identifier(name: str) -> str:
 
 
 def _number(value: int) -> Expr:
-    return Number(value, _AT) if value >= 0 else Unary("-", Number(-value, _AT), _AT)
+    return NumberLiteral(value, _AT) if value >= 0 else Unary("-", NumberLiteral(-value, _AT), _AT)
 
 
 def _type(buffer: ir.Value) -> tuple[str, tuple[Expr, ...]]:
@@ -352,10 +352,10 @@ def _bits_of(dense: ir.DenseElementsAttr, dtype: DType) -> Any:
 def _float(value: Any, dtype: DType) -> Expr:
     number = float(value)
     if not np.isfinite(number):
-        literal: Expr = Number(abs(number), _AT)
+        literal: Expr = NumberLiteral(abs(number), _AT)
     else:
         # As few digits as say which one of the type it is.
         texts = (f"{abs(number):.{digits}g}" for digits in range(1, 18))
         short = next(t for t in texts if np.asarray(float(t), np.float64).astype(dtype.numpy) == abs(value))
-        literal = Number(float(short), _AT)
+        literal = NumberLiteral(float(short), _AT)
     return Unary("-", literal, _AT) if np.signbit(number) and not np.isnan(number) else literal

@@ -5,9 +5,12 @@ and so are sums, products with numbers, quotients and remainders of them; where 
 Nothing else is converted without being asked for.
 """
 
+import math
 from collections.abc import Sequence
+from operator import add, mul, sub, truediv
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from xgpu import ir
@@ -15,13 +18,14 @@ from xgpu.dialects.nests.accesses import FromIndexOp, ReadOp, ToIndexOp
 from xgpu.dtypes import DTYPES, DType, dtype_named
 from xgpu.errors import InvalidInput, SourceLocation, did_you_mean
 from xgpu.hlo.operations import without_code
-from xgpu.indexing.affine import AffineExpr, linearize
+from xgpu.indexing.affine import DIVISION_BY_INDEX, PRODUCT_OF_INDICES, AffineExpr, linearize
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
 from xgpu.loop_language.functions import BITS, COMPARISONS, FUNCTIONS, OPERATORS, PAIR
+from xgpu.loop_language.printer import expression
 from xgpu.loop_language.scope import Buffer, ScopedNames, Value, as_index
 from xgpu.loop_language.sizes import combined
-from xgpu.loop_language.syntax import Binary, Call, Element, Expr, Name, Number, Unary
+from xgpu.loop_language.syntax import Binary, Call, Element, Expr, Name, NumberLiteral, Unary
 from xgpu.structure import dtype_of
 
 Operand = ir.Value | AffineExpr | float
@@ -83,7 +87,7 @@ class Expressions:
     def operand(self, expr: Expr) -> Operand:
         """Return what an expression is: an element, an index or a number."""
         match expr:
-            case Number():
+            case NumberLiteral():
                 return expr.value
             case Name():
                 return self._name(expr)
@@ -92,7 +96,7 @@ class Expressions:
             case Unary():
                 return self._unary(expr)
             case Binary():
-                return self._binary(expr.operator, self.operand(expr.left), self.operand(expr.right), expr.at)
+                return self._binary(expr, self.operand(expr.left), self.operand(expr.right))
             case Call():
                 return self._call(expr)
 
@@ -195,55 +199,36 @@ class Expressions:
             raise InvalidInput(f"'not' takes a truth value, got {dtype_of(operand)}", expr.at)
         return make(operation, [operand], dtype_of(operand), expr.at)
 
-    def _binary(self, operator: str, left: Operand, right: Operand, at: SourceLocation) -> Operand:
-        if not isinstance(left, ir.Value) and not isinstance(right, ir.Value) and operator not in COMPARISONS:
-            return self._of_numbers(operator, left, right, at)
+    def _binary(self, expr: Binary, left: Operand, right: Operand) -> Operand:
+        sign, at = expr.operator, expr.at
+        if not isinstance(left, ir.Value) and not isinstance(right, ir.Value) and sign not in COMPARISONS:
+            return self._of_numbers(expr, left, right)
         left, right = self._of_one_type(left, right, at)
         dtype = dtype_of(left)
-        if operator in COMPARISONS:
-            direction = ir.Attribute.parse(f"#stablehlo<comparison_direction {COMPARISONS[operator]}>")
+        if sign in COMPARISONS:
+            direction = ir.Attribute.parse(f"#stablehlo<comparison_direction {COMPARISONS[sign]}>")
             return make("stablehlo.compare", [left, right], _PRED, at, comparison_direction=direction)
-        if operator in ("and", "or") and dtype != _PRED:
-            raise InvalidInput(f"'{operator}' takes truth values, got {dtype}", at)
-        if operator == ">>":
+        if sign in ("and", "or") and dtype != _PRED:
+            raise InvalidInput(f"'{sign}' takes truth values, got {dtype}", at)
+        if sign == ">>":
             kind = "logical" if dtype.is_unsigned else "arithmetic"
             return make(f"stablehlo.shift_right_{kind}", [left, right], dtype, at)
-        if operator not in OPERATORS:
-            raise InvalidInput(f"'{operator}' takes indices, got {dtype}", at)
-        return make(OPERATORS[operator], [left, right], dtype, at)
+        if sign not in OPERATORS:
+            raise InvalidInput(f"'{sign}' takes indices, got {dtype}", at)
+        return make(OPERATORS[sign], [left, right], dtype, at)
 
-    def _of_numbers(
-        self, operator: str, left: AffineExpr | float, right: AffineExpr | float, at: SourceLocation
-    ) -> Operand:
+    def _of_numbers(self, expr: Binary, left: AffineExpr | float, right: AffineExpr | float) -> Operand:
         """Combine what has no type: numbers, and indices."""
+        sign, at = expr.operator, expr.at
         if any(isinstance(each, bool) for each in (left, right)):
-            raise InvalidInput(f"'{operator}': truth values without a type are not combined; leave it out", at)
+            raise InvalidInput(f"'{sign}': truth values without a type are not combined; leave it out", at)
         if any(isinstance(each, float) for each in (left, right)):
             if any(isinstance(each, AffineExpr) for each in (left, right)):
-                raise InvalidInput(f"'{operator}': an index and a number with a point; f32(...) converts an index", at)
-            return _of_floats(operator, float(left), float(right), at)  # type: ignore[arg-type]
+                raise InvalidInput(f"'{sign}': an index and a number with a point; f32(...) converts an index", at)
+            return _of_floats(sign, float(left), float(right), at)  # type: ignore[arg-type]
         if isinstance(left, int) and isinstance(right, int):
-            return combined(operator, left, right, at)
-        return self.scope.check_index(self._affine(operator, as_index(left), as_index(right), at), at)
-
-    def _affine(self, operator: str, left: AffineExpr, right: AffineExpr, at: SourceLocation) -> AffineExpr:
-        match operator:
-            case "+":
-                return left + right
-            case "-":
-                return left - right
-            case "*" if left.is_constant or right.is_constant:
-                return left * right
-            case "*":
-                raise InvalidInput("this product of two indices is not affine: one of them must be a number", at)
-            case "/" | "//" | "%":
-                word = "remainder" if operator == "%" else "quotient"
-                if not right.is_constant:
-                    raise InvalidInput(f"this {word} is not affine: the divisor must be a number", at)
-                if right.constant <= 0:
-                    raise InvalidInput(f"this {word}: expected a positive divisor, got {right.constant}", at)
-                return left % right if operator == "%" else left // right
-        raise InvalidInput(f"'{operator}' makes no index of indices; s32(...) makes a value of one", at)
+            return combined(sign, left, right, at)
+        return self.scope.check_index(_affine(expr, as_index(left), as_index(right)), at)
 
     def _of_one_type(
         self, left: Operand, right: Operand, at: SourceLocation, wanted: DType | None = None
@@ -344,6 +329,28 @@ class Expressions:
         raise InvalidInput("'!=' is two conditions; put what is done under the 'else' of '=='", expr.at)
 
 
+def _affine(expr: Binary, left: AffineExpr, right: AffineExpr) -> AffineExpr:
+    """Combine two indices; raises InvalidInput where that makes none."""
+    match expr.operator:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*" if left.is_constant or right.is_constant:
+            return left * right
+        case "*":
+            raise InvalidInput(f"'{expression(expr)}' {PRODUCT_OF_INDICES}", expr.at)
+        case "/" | "//" | "%" if not right.is_constant:
+            raise InvalidInput(f"'{expression(expr)}' {DIVISION_BY_INDEX}", expr.at)
+        case "/" | "//" | "%" if right.constant <= 0:
+            raise InvalidInput(f"'{expression(expr)}': expected a divisor of at least 1, got {right.constant}", expr.at)
+        case "/" | "//":
+            return left // right
+        case "%":
+            return left % right
+    raise InvalidInput(f"'{expr.operator}' makes no index of indices; s32(...) makes a value of one", expr.at)
+
+
 def number(value: float, dtype: DType, at: SourceLocation) -> ir.Value:
     """Return a constant element; raises InvalidInput if the type does not hold the number."""
     if isinstance(value, bool) != (dtype.kind == "bool") or (type(value) is float and dtype.is_integer):
@@ -362,27 +369,42 @@ def number(value: float, dtype: DType, at: SourceLocation) -> ir.Value:
     elif dtype.is_integer:
         text = str(int(value))
     else:
-        bits = np.asarray(value, np.float64).astype(dtype.numpy).tobytes()[::-1].hex()
+        bits = _rounded(value, dtype, at).tobytes()[::-1].hex()
         text = f"0x{bits.upper()[-max(1, dtype.bits // 4) :]}"
     dense = ir.Attribute.parse(f"dense<{text}> : {type_}")
     op = ir.Operation.create("stablehlo.constant", results=[type_], attributes={"value": dense}, loc=location_of(at))
     return op.results[0]
 
 
-def _of_floats(operator: str, left: float, right: float, at: SourceLocation) -> float:
-    try:
-        match operator:
-            case "+":
-                return left + right
-            case "-":
-                return left - right
-            case "*":
-                return left * right
-            case "/":
-                return left / right
-    except ZeroDivisionError:
-        raise InvalidInput("division of a number by zero", at) from None
-    raise InvalidInput(f"'{operator}' takes no numbers with a point", at)
+def _rounded(value: float, dtype: DType, at: SourceLocation) -> np.ndarray[Any, Any]:
+    """Return a number as the nearest one of a type of floats; raises InvalidInput if it is beyond those there are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = np.asarray(value, np.float64).astype(dtype.numpy)
+    numbers, nearest = ml_dtypes.finfo(dtype.numpy), float(rounded)  # type: ignore[no-untyped-call]
+    largest = float(numbers.max)
+    half_a_step = math.ldexp(float(numbers.eps) / 2, math.frexp(largest)[1] - 1)
+    if math.isfinite(value):
+        # Types without infinities have NaN or their largest number in place of what is beyond it.
+        holds = math.isfinite(nearest) and abs(value) - largest <= half_a_step
+    else:
+        holds = nearest == value or (math.isnan(nearest) and math.isnan(value))
+    if not holds:
+        raise InvalidInput(f"{value} is no {dtype}, which is from {float(numbers.min)} to {largest}", at)
+    return rounded
+
+
+_FLOAT_OPERATORS = {"+": add, "-": sub, "*": mul, "/": truediv}
+
+
+def _of_floats(sign: str, left: float, right: float, at: SourceLocation) -> float:
+    if sign not in _FLOAT_OPERATORS:
+        raise InvalidInput(f"'{sign}' takes no numbers with a point", at)
+    if sign == "/" and right == 0:
+        raise InvalidInput("division of a number by zero", at)
+    result: float = _FLOAT_OPERATORS[sign](left, right)
+    if math.isinf(result) and math.isfinite(left) and math.isfinite(right):
+        raise InvalidInput(f"{left} {sign} {right} is beyond the numbers of every type", at)
+    return result
 
 
 def _arguments(expr: Call, expected: int) -> Sequence[Expr]:

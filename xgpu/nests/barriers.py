@@ -38,7 +38,7 @@ MOST_WORK = 1 << 24
 MOST_WORK_OF_ALL = 1 << 26
 """The work to follow a block until all barriers are found, at most."""
 _WORK_OF_ACCESS = 1 << 11
-"""What it takes to look at an access of a statement, whichever elements threads access by it."""
+"""The effort of looking at an access of a statement, whichever elements threads access by it."""
 
 
 class Follower:

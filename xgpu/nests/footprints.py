@@ -32,7 +32,7 @@ class Watched:
     buffer: int
     variables: tuple[ir.Value, ...]
     points: int
-    """How many accesses threads make, all conditions left out."""
+    """The number of accesses that threads make, all conditions left out."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from xgpu.nests.footprints import SEVERAL, Array, Footprint
 from xgpu.records import dataclass
 
 type Kind = str
-"""What an access does: ``read``, ``write``, or the function by which it combines in a single step."""
+"""The kind of an access: ``read``, ``write``, or the function by which it combines in a single step."""
 READ, WRITE = "read", "write"
 _NOBODY = -1
 

@@ -14,14 +14,14 @@ _NO_TILE = "expected a tile that is made in each step, and that par loops alone 
 
 
 @dataclass(frozen=True)
-class Copies:
+class StepCopies:
     """The statements of a step that may be done for later ones, and the tiles that they fill."""
 
     statements: list[ir.Operation]
     tiles: list[NewOp]
 
 
-def copies_of(seq: SeqOp) -> Copies | str:
+def copies_of(seq: SeqOp) -> StepCopies | str:
     """Return the copies of a loop's steps, or why they cannot be done ahead.
 
     These are par loops that write to tiles of the step alone, and read what no step changes. Nothing else may write to
@@ -44,7 +44,7 @@ def copies_of(seq: SeqOp) -> Copies | str:
     filled = set().union(*(_written(op) for op in copies))
     if not copies:
         return _NO_TILE
-    return Copies(copies, [tile for tile in tiles if tile.buffer in filled])
+    return StepCopies(copies, [tile for tile in tiles if tile.buffer in filled])
 
 
 def _written(op: ir.Operation) -> set[ir.Value]:

@@ -4,23 +4,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from xgpu.device import Device
-from xgpu.driver.kernel import Kernel
+from xgpu.driver.kernel import ProgramKernel
 from xgpu.dtypes import DType
 from xgpu.errors import InvalidInput, ToolError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.interface.api import Compiled
 from xgpu.packaging.model import (
-    Array,
     Base,
     ChoiceStep,
     GpuKernel,
-    HostCode,
-    HostKernel,
     LaunchStep,
     LoopStep,
     Package,
+    PackageArray,
+    PackageHostCode,
+    PackageHostKernel,
+    PackageSignature,
     Resources,
-    Signature,
     Step,
     TargetCode,
     Variant,
@@ -38,7 +38,7 @@ from xgpu.target.nvptx.cubin import AssembledKernel, find_ptxas
 from xgpu.target.nvptx.entry import entry_of
 
 _TOO_OLD = ("is not defined for option 'gpu-name'", "Unsupported .version", "Unsupported .target")
-"""What ptxas says of a target or a version of PTX that came after it."""
+"""The words in ptxas's errors about a target or a version of PTX that came after it."""
 
 type Programs = Mapping[Device, Sequence[Compiled]]
 """A program compiled for each target, and for each signature in one order."""
@@ -71,7 +71,7 @@ class _Code:
     def __init__(self, target: Device):
         self.target = target
         self.kernels: list[GpuKernel] = []
-        self.compiled: list[Kernel] = []
+        self.compiled: list[ProgramKernel] = []
         self._has_ptxas = find_ptxas() is not None
 
     def add(self, program: Compiled) -> Steps:
@@ -81,7 +81,7 @@ class _Code:
         numbers = {each: self._number(program.kernels[each]) for each in sorted(launched)}
         return replace(steps, steps=_renumbered(steps.steps, numbers))
 
-    def _number(self, kernel: Kernel) -> int:
+    def _number(self, kernel: ProgramKernel) -> int:
         made = _gpu_kernel(kernel, self._has_ptxas)
         if made not in self.kernels:
             self.kernels.append(made)
@@ -103,7 +103,7 @@ def _renumbered(steps: Sequence[Step], numbers: Mapping[int, int]) -> tuple[Step
     return tuple(found)
 
 
-def _gpu_kernel(kernel: Kernel, has_ptxas: bool) -> GpuKernel:
+def _gpu_kernel(kernel: ProgramKernel, has_ptxas: bool) -> GpuKernel:
     entry = entry_of(kernel.ptx, kernel.name)
     assembled = _assembled(kernel) if has_ptxas else None
     return GpuKernel(
@@ -120,7 +120,7 @@ def _gpu_kernel(kernel: Kernel, has_ptxas: bool) -> GpuKernel:
     )
 
 
-def _assembled(kernel: Kernel) -> AssembledKernel | None:
+def _assembled(kernel: ProgramKernel) -> AssembledKernel | None:
     """Return a kernel's machine code; None if ptxas is older than the target, or than the PTX version it needs."""
     try:
         return kernel.assembled
@@ -148,7 +148,7 @@ class _ArrayNames:
 
 def _signature(
     names: _ArrayNames, program: Compiled, steps: Sequence[Steps], codes: Mapping[Device, _Code]
-) -> Signature:
+) -> PackageSignature:
     if len(program.arguments) != len(names.arguments) or len(program.results) != len(names.results):
         given = f"{len(program.arguments)} arguments and {len(program.results)} results"
         expected = f"{len(names.arguments)} and {len(names.results)}"
@@ -158,13 +158,13 @@ def _signature(
         for base, number, alignment in _needed_alignments(its, code.kernels):
             alignments[base, number] = max(alignment, alignments.get((base, number), 1))
 
-    def array(name: str, spec: ArgumentSpec, base: Base, number: int) -> Array:
+    def array(name: str, spec: ArgumentSpec, base: Base, number: int) -> PackageArray:
         alignment = max(alignments.get((base, number), 1), _natural_alignment(spec.dtype))
-        return Array(name, spec.name, spec.dtype, spec.shape, alignment)
+        return PackageArray(name, spec.name, spec.dtype, spec.shape, alignment)
 
     arguments = zip(names.arguments, program.arguments, strict=True)
     results = zip(names.results, program.results, strict=True)
-    return Signature(
+    return PackageSignature(
         (),
         tuple(array(name, spec, Base.ARGUMENT, number) for number, (name, spec) in enumerate(arguments)),
         tuple(array(name, spec, Base.RESULT, number) for number, (name, spec) in enumerate(results)),
@@ -187,7 +187,7 @@ def _natural_alignment(dtype: DType) -> int:
 
 
 def _sizes(
-    signatures: Sequence[Sequence[Array]], results: Sequence[Sequence[Array]]
+    signatures: Sequence[Sequence[PackageArray]], results: Sequence[Sequence[PackageArray]]
 ) -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
     """Return names for the sizes in which arguments differ, and each signature's; equal sizes have one name."""
     first, *_ = signatures
@@ -212,19 +212,19 @@ def _sizes(
     return identifiers(named.values(), "size", [each.name for each in (*first, *results[0])]), chosen
 
 
-def _host_code(name: str, kernels: Sequence[Kernel]) -> HostCode:
+def _host_code(name: str, kernels: Sequence[ProgramKernel]) -> PackageHostCode:
     sources = {
         f"{name}_kernel{number}": host_source(kernel.host_module(), kernel.name, kernel.grid, kernel.block)
         for number, kernel in enumerate(kernels)
     }
     described = tuple(_host_kernel(symbol, source) for symbol, source in sources.items())
-    return HostCode(baseline_machine().triple, object_code(sources), described)
+    return PackageHostCode(baseline_machine().triple, object_code(sources), described)
 
 
-def _host_kernel(symbol: str, source: HostSource) -> HostKernel:
+def _host_kernel(symbol: str, source: HostSource) -> PackageHostKernel:
     blocks, threads = (_product(each) for each in (source.cluster, source.block))
     shared_bytes = max(source.shared_end - SHARED, 0)
-    return HostKernel(symbol, source.clusters, blocks, threads, source.frames, shared_bytes, source.is_coroutine)
+    return PackageHostKernel(symbol, source.clusters, blocks, threads, source.frames, shared_bytes, source.is_coroutine)
 
 
 def _product(shape: tuple[int, int, int]) -> int:

@@ -1,4 +1,4 @@
-"""What a program does, in order: launches of kernels, moves of values, loops and choices, on numbered variables.
+"""The steps of a program, in order: launches of kernels, moves of values, loops and choices, on numbered variables.
 
 The arguments of a program are variables that nothing sets. All others are set by a launch or by a move, those of a
 loop's state again in each iteration. A move says that variables have the values of others afterwards, all at once;

@@ -1,4 +1,4 @@
-"""Which result may be the memory of which argument: one that is updated from a copy of it."""
+"""Pairs results with the arguments whose memory they may be: one that is updated from a copy of it."""
 
 from collections.abc import Iterator, Sequence
 

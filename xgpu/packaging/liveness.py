@@ -1,4 +1,4 @@
-"""When variables hold values that are still needed, in a program of loops and choices.
+"""Liveness of variables in a program of loops and choices.
 
 Time is counted along the program's text: every node has a time, at which it reads, and sets variables at the one after.
 A loop's time is that of its head, where it asks whether to go on, and what is live there is live at its end too.

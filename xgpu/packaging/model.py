@@ -22,7 +22,7 @@ def bytes_of(dtype: DType, shape: tuple[int, ...]) -> int:
 
 
 @dataclass(frozen=True)
-class Array:
+class PackageArray:
     """An argument or result: its name in C, what the program calls it, shape, type, bytes of alignment."""
 
     name: str
@@ -201,19 +201,19 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Signature:
+class PackageSignature:
     """The program for one set of sizes: its arguments and results, and a variant for each target of the package.
 
     ``in_place`` are the pairs of `Variant` that hold for every target.
     """
 
     sizes: tuple[int, ...]
-    arguments: tuple[Array, ...]
-    results: tuple[Array, ...]
+    arguments: tuple[PackageArray, ...]
+    results: tuple[PackageArray, ...]
     variants: tuple[Variant, ...]
 
     @property
-    def arrays(self) -> tuple[Array, ...]:
+    def arrays(self) -> tuple[PackageArray, ...]:
         """Arguments and results."""
         return (*self.arguments, *self.results)
 
@@ -238,7 +238,7 @@ class TargetCode:
 
 
 @dataclass(frozen=True)
-class HostKernel:
+class PackageHostKernel:
     """A kernel in a host library: its symbols' prefix, and the layout of the memory that its threads need.
 
     ``frames`` are those of a `HostSource`, ``shared_bytes`` its shared memory.
@@ -254,12 +254,12 @@ class HostKernel:
 
 
 @dataclass(frozen=True)
-class HostCode:
+class PackageHostCode:
     """Machine code of the kernels of the first target, in their order, and the triple that it is for."""
 
     triple: str
     code: bytes
-    kernels: tuple[HostKernel, ...]
+    kernels: tuple[PackageHostKernel, ...]
 
     @property
     def architecture(self) -> str:
@@ -282,9 +282,9 @@ class Package:
     name: str
     source_name: str
     size_names: tuple[str, ...]
-    signatures: tuple[Signature, ...]
+    signatures: tuple[PackageSignature, ...]
     targets: tuple[TargetCode, ...]
-    host: HostCode | None
+    host: PackageHostCode | None
 
     @property
     def waits(self) -> bool:

@@ -22,7 +22,7 @@ _OURS = frozenset(
     machine_target main memory needed null of on prepare raw run s scratch scratch_bytes session signature size_t
     sizes span status std stream u8 u16 u32 u64 units usize""".split()
 )
-"""What the package's own code calls things where the names of arrays are known too, and types of the languages."""
+"""The names in the package's own code where the names of arrays are known too, and types of the languages."""
 
 
 def identifier(text: str, default: str) -> str:

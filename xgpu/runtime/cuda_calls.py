@@ -1,4 +1,4 @@
-"""What XLA's launch of a kernel on CUDA has of its code: machine code where that is possible, else PTX.
+"""The code in XLA's launch of a kernel on CUDA: machine code where that is possible, else PTX.
 
 XLA gives PTX to the driver when a program is first run, which compiles one kernel after the other, 30 ms each. Machine
 code takes a tenth of a millisecond, and is made for several kernels at once. XLA hands the text of a call to the driver

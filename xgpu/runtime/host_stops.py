@@ -51,7 +51,7 @@ _EXPECTED = {
     "named barrier": "a number from 1 to 15, and as many threads as others say, got number {value}",
     "warpgroup mma": f"whole warp groups of 128 threads, operands at multiples of 16 {_SHARED}, got {{value}} threads",
 }
-"""What operations expect by whose operands a launch was stopped."""
+"""The expectations of operations whose operands stopped a launch."""
 
 
 @dataclass(frozen=True)

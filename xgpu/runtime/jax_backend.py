@@ -203,7 +203,7 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
         load_host_libraries(program.main)
     xla_form(_with_kernels_declared(program.main), platform != "cpu").operation.write_bytecode(stream)
     target = context.module_context
-    module = ir.Module.parse(stream.getvalue(), target.context)
+    module = _read_by_xla(stream.getvalue(), target.context)
     for function in list(module.body.operations):
         if not function.operation.regions[0].blocks:
             function.operation.erase()
@@ -223,6 +223,16 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
     name = jax_mlir.merge_mlir_modules(target.module, "xgpu_main", module, dst_symtab=target.symbol_table)
     callee: dict[str, ir.Attribute] = {"callee": ir.FlatSymbolRefAttr.get(name)}
     return list(ir.Operation.create("func.call", results=types, operands=operands, attributes=callee).results)
+
+
+def _read_by_xla(bytecode: bytes, context: ir.Context) -> ir.Module:
+    """Return a module in XLA's context; raises InvalidInput for attributes of dialects that XLA does not have."""
+    try:
+        return ir.Module.parse(bytecode, context)
+    except ir.MLIRError as error:
+        message = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
+        reason = message.partition(". If this is intended")[0]
+        raise InvalidInput(f"an operation that is left to XLA has what XLA cannot read: {reason}") from None
 
 
 def _with_kernels_declared(planned: ir.Module) -> ir.Module:

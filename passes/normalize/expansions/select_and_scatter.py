@@ -36,12 +36,12 @@ from xgpu.structure import element_of
 _NONE = -1
 """The position that stands for no element."""
 _MOST_STEPS = 32
-"""How many windows that may cover an element are steps of elementwise operations at most."""
+"""The most windows over an element for which each is a step of elementwise operations."""
 
 
 @dataclass(frozen=True)
 class _Covers:
-    """Which windows cover the elements of a dimension: elements of a run have the same ``count`` that may cover them.
+    """The windows that cover a dimension's elements: those of a run have the same ``count`` that may cover them.
 
     A run is as long as the stride. The first one, of which ``skipped`` elements lie before the dimension, is covered by
     windows from number ``first`` on, each run after it from one window further on.
@@ -71,7 +71,7 @@ class _Covers:
 
     @cached_property
     def padding(self) -> tuple[int, int]:
-        """What makes an array of windows one of those from ``first`` on to the last that may cover an element."""
+        """The padding of an array of windows to those from ``first`` on to the last that may cover an element."""
         return -self.first, self.first + self.runs + self.count - 1 - self.windows
 
 

@@ -14,7 +14,7 @@ from xgpu.passes.normalize.scans.field import FieldArrays, FieldProgram, Points,
 from xgpu.passes.normalize.scans.polynomials import NoPolynomialError
 from xgpu.passes.normalize.scans.recurrence import Given
 from xgpu.passes.normalize.scans.scan import Scan
-from xgpu.passes.normalize.scans.sums import Sum
+from xgpu.passes.normalize.scans.sums import ScanSum
 from xgpu.records import dataclass
 from xgpu.structure import element_of
 
@@ -47,10 +47,10 @@ class Cotangents:
 
 
 @dataclass(eq=False)
-class Gradient:
+class ScanGradient:
     """Padded arrays that add up to the gradient by a scan's array, given cotangents; ``sum`` has them among others."""
 
-    sum: Sum
+    sum: ScanSum
     padded: frozenset[Value]
     cotangents: Cotangents
     number: int
@@ -61,9 +61,9 @@ class GradientGroup:
     """Gradients by the arrays of one scan, by number, that have the same cotangents."""
 
     cotangents: Cotangents
-    gradients: dict[int, Gradient] = field(default_factory=dict)
+    gradients: dict[int, ScanGradient] = field(default_factory=dict)
 
-    def take(self, found: Gradient) -> bool:
+    def take(self, found: ScanGradient) -> bool:
         """Add a gradient if it is of this scan and can have the same cotangents."""
         together = self.cotangents.together(frozenset(self.gradients), found.cotangents, frozenset([found.number]))
         if found.number in self.gradients or together is None:
@@ -86,11 +86,11 @@ class Finder:
         self._inner = set[Value]()
         self._found: dict[FieldProgram, None] = {}
 
-    def gradients(self, op: ir.Operation) -> list[Gradient]:
+    def gradients(self, op: ir.Operation) -> list[ScanGradient]:
         """Return the gradients that an addition has, if it is not itself a part of what has been looked at."""
         if op.results[0] in self._inner or any(program.has(op.results[0]) for program in self._found):
             return []
-        found = Sum.of(op)
+        found = ScanSum.of(op)
         if found is None:
             return []
         self._inner.update(found.additions)
@@ -109,7 +109,7 @@ class Finder:
                 scan.points.clear()
         return gradients
 
-    def _parts(self, program: FieldProgram, found: Sum, scans: Sequence[Scan]) -> list[dict[Value, Points]]:
+    def _parts(self, program: FieldProgram, found: ScanSum, scans: Sequence[Scan]) -> list[dict[Value, Points]]:
         """Return those padded arrays that are polynomials, in parts that have no sources in common but scans' arrays.
 
         What several scans read has several gradients.
@@ -135,8 +135,8 @@ class Finder:
         return parts
 
     def _gradient(
-        self, program: FieldProgram, found: Sum, padded: Mapping[Value, Points], scans: Sequence[Scan]
-    ) -> Gradient | None:
+        self, program: FieldProgram, found: ScanSum, padded: Mapping[Value, Points], scans: Sequence[Scan]
+    ) -> ScanGradient | None:
         """Return the gradient that padded arrays add up to, None if it is none of these scans'."""
         total = reduce(lambda left, right: FieldArrays().apply("add", [left, right]), padded.values())
         sources = frozenset[Value]().union(*map(program.padded_sources, padded))
@@ -145,7 +145,7 @@ class Finder:
                 cotangents = self._cotangents(program, scan, sources, i, total)
                 if cotangents is not None:
                     self._met[scan].update(value for _, value in cotangents.values)
-                    return Gradient(found, frozenset(padded), cotangents, i)
+                    return ScanGradient(found, frozenset(padded), cotangents, i)
         return None
 
     def _candidates(self, scans: Sequence[Scan], sources: frozenset[Value]) -> list[Scan]:

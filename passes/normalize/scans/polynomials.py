@@ -13,7 +13,7 @@ from xgpu.structure import defining_op, element_of
 type Number = int | float
 
 _OF_PRED = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
-"""What these operations are on truth values."""
+"""The meanings of these operations on truth values."""
 _FOLDED: Mapping[str, Callable[..., Number]] = {
     "add": operator.add,
     "subtract": operator.sub,

@@ -59,7 +59,7 @@ class Given[T]:
     prefixes: Callable[[], Sequence[T]]
 
 
-class Recurrence(Combination):
+class ScanRecurrence(Combination):
     """The recurrence of a scan, ``s[i] = c(s[i-1], e[i])``, where ``c`` is some polynomials.
 
     With cotangents ``t`` of ``s``, what a result depends on ``s[i]`` by, in all, and the gradients are

@@ -9,7 +9,7 @@ from xgpu.indexing.access import integer
 from xgpu.passes.normalize.scans.field import Points
 from xgpu.passes.normalize.scans.parts import Slice, unreversed
 from xgpu.passes.normalize.scans.polynomials import NoPolynomialError, is_pred, number_of
-from xgpu.passes.normalize.scans.recurrence import Recurrence
+from xgpu.passes.normalize.scans.recurrence import ScanRecurrence
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, element_of
 
@@ -18,7 +18,7 @@ from xgpu.structure import defining_op, element_of
 class Scan:
     """The scan of ``elements`` along a dimension; ``op`` computes it, if anything does, or with them reversed."""
 
-    recurrence: Recurrence
+    recurrence: ScanRecurrence
     elements: tuple[Value, ...]
     dimension: int
     op: ir.Operation | None
@@ -51,7 +51,7 @@ class Scan:
         if len({element_of(value) for value in op.operands if not is_pred(value)}) != 1:
             return
         try:
-            recurrence = Recurrence(op.regions[0].blocks[0])
+            recurrence = ScanRecurrence(op.regions[0].blocks[0])
         except NoPolynomialError:
             return
         if not ir.BoolAttr(op.attributes["reverse"]).value:

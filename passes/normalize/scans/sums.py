@@ -11,7 +11,7 @@ from xgpu.structure import defining_op, is_result_of, producer, users_of
 
 
 @dataclass(eq=False)
-class Sum:
+class ScanSum:
     """An array that ``op`` adds up of padded arrays, spread along a dimension, and of ``others``, which are not padded.
 
     ``additions`` are those that do that, and nothing else. ``gradients`` are put in place of the padded ones that
@@ -27,13 +27,13 @@ class Sum:
     gradients: list[tuple[Value, bool]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, op: ir.Operation) -> "Sum | None":
+    def of(cls, op: ir.Operation) -> "ScanSum | None":
         """Return what sum an addition is, if a term of it is spread along a dimension."""
         found = (spread_dimension(defining_op(value)) for value in op.operands)
         along = next((dimension for dimension in found if dimension is not None), None)
         return None if along is None else cls(op, along)._filled()
 
-    def _filled(self) -> "Sum":
+    def _filled(self) -> "ScanSum":
         """Take the sum apart, down to additions that have no padded term and those that something else uses."""
         order = [self.value]
         for value in order:

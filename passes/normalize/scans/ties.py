@@ -22,7 +22,7 @@ _KNOWN = frozenset(name for name in ELEMENTWISE if name.startswith("stablehlo.")
     "stablehlo.constant",
     "stablehlo.return",
 }
-"""What StableHLO's interpreter computes."""
+"""The operations that StableHLO's interpreter computes."""
 
 
 def is_broken_by_ties(elements: Sequence[ir.Type], emit: Callable[[list[Value]], Sequence[Value]]) -> bool:

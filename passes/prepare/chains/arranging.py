@@ -49,7 +49,7 @@ class Arrangement:
     copies: set[ir.Value] = field(default_factory=set)
     """The copies that were written: arrays, of which kernels copy boxes."""
     slices: set[ir.Operation] = field(default_factory=set)
-    """What leaves out of copies what rows are padded with, in kernels."""
+    """The slices, in kernels, that leave the padding of rows out of copies."""
     _read: list[tuple[SummedOperand, ir.Value, ir.Value]] = field(default_factory=list)
 
     @classmethod

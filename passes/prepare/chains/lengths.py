@@ -16,7 +16,7 @@ _MOST = 32
 
 @dataclass(frozen=True)
 class Lengths:
-    """How many operations values are made of that a chain ``takes``, or that it takes too many of.
+    """Counts the operations of which values are made that a chain ``takes``, up to those that are too many.
 
     The bits of a random number take some hundred operations, and the condition that a dropout makes of them a byte.
     """

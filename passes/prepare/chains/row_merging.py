@@ -134,11 +134,11 @@ class MergedRows:
         return is_lifted and has_logits_of_weights(self.attention)
 
     def _row_code(self, copies: dict[ir.Value, ir.Value]) -> RowCode:
-        """What writes values of each row."""
+        """Return the code that writes values of each row."""
         return RowCode(self.attention.softmax, Lifted([*self._sizes, self.rows], self._to_weights(False), copies))
 
     def _lifted(self, copies: dict[ir.Value, ir.Value]) -> Lifted:
-        """What writes values of each weight."""
+        """Return the code that writes values of each weight."""
         return Lifted([*self._sizes, self.rows, self.attention.keys], self._to_weights(True), copies)
 
     def _to_weights(self, has_keys: bool) -> IndexingMap:

@@ -71,12 +71,12 @@ class PartChain:
         return all(not any(each.variables()) or each == dim(min(each.variables()[0])) for each in indices)
 
     def _lifted(self, copies: dict[ir.Value, ir.Value]) -> Lifted:
-        """What writes values of each weight, of the copies of a chain's arguments."""
+        """Return the code that writes values of each weight, of the copies of a chain's arguments."""
         shape = self.attention.shape
         return Lifted(shape, identity_map(shape), copies)
 
     def _row_code(self, copies: dict[ir.Value, ir.Value]) -> RowCode:
-        """What writes values of each row as often as a result has columns, in the order of the result."""
+        """Return the code that writes values of each row for each column of a result, in the order of the result."""
         attention, shape = self.attention, tuple(self._sizes)
         at = {number: dim(position) for position, number in enumerate(_row_order(attention))}
         to_weights = tuple(at.get(number, constant(0)) for number in range(len(attention.shape)))

@@ -20,7 +20,7 @@ from xgpu.structure import defining_op, element_of, is_shared, users_of
 
 _ADD, _PAD = "stablehlo.add", "stablehlo.pad"
 _MOST_CUTS = 2
-"""How often each dimension is cut: once, and once more within the parts of a cut of another."""
+"""The number of times that each dimension is cut: once, and once more within the parts of a cut of another."""
 Term = ir.Value | tuple["Term", ...]
 """A value, or several to be added from the first to the last."""
 

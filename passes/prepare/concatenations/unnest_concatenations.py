@@ -101,7 +101,7 @@ class _Inner:
     extent: int
     """Its size along the dimension of the concatenation."""
     width: int
-    """How many elements lie one after the other at an index along that dimension."""
+    """The number of elements that lie one after the other at an index along that dimension."""
 
 
 def _inner(value: ir.Value, block: ir.Block) -> _Inner | None:

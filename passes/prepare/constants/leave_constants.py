@@ -41,7 +41,7 @@ class LeaveConstants(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.constant",))
 
     products: Literal["auto", "library", "kernels", "all"] = "auto"
-    """What computes matrix products."""
+    """The code that computes matrix products."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Mark a constant, if XLA is to have it."""

@@ -39,7 +39,7 @@ class CountLoops(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((*CONTROL_FLOW, BARRIER))
 
     runs: Literal["xla", "launches"] = "launches"
-    """What runs loops and branches."""
+    """The executor of loops and branches."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Mark a loop, branch or barrier; replace a loop by one that is counted, or rotated."""

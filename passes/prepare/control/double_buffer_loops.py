@@ -52,7 +52,7 @@ class DoubleBufferLoops(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.while",))
 
     runs: Literal["xla", "launches"] = "xla"
-    """What runs loops."""
+    """The executor of loops."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a loop that copies a state, if how often it runs is known."""

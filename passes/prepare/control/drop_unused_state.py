@@ -41,7 +41,7 @@ class DropUnusedState(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.while",))
 
     runs: Literal["xla", "launches"] = "launches"
-    """What runs loops."""
+    """The executor of loops."""
 
     def apply(self, module: ir.Module) -> None:
         """Rewrite every block of the function ``main``, inner ones first: what they drop, outer loops may drop too."""

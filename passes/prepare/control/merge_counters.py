@@ -35,7 +35,7 @@ class MergeCounters(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.while",))
 
     runs: Literal["xla", "launches"] = "xla"
-    """What runs loops."""
+    """The executor of loops."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Merge the counters of a loop."""

@@ -36,7 +36,7 @@ class RotateLoops(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.while",))
 
     runs: Literal["xla", "launches"] = "launches"
-    """What runs loops."""
+    """The executor of loops."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Rotate a loop unless it is counted."""

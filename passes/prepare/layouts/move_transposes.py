@@ -63,7 +63,7 @@ class MoveTransposes(BlockRewrite):
     NAME: ClassVar[str] = "move-transposes"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((TRANSPOSE, BROADCAST))
     least_bytes: int = 256 << 10
-    """How many fewer bytes must be transposed for that to be measured: kernels read a small array in any order."""
+    """The bytes that a transpose must save for that to be measured: kernels read a small array in any order."""
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Rewrite the values of ``block`` that are best computed in another order."""
@@ -267,4 +267,4 @@ _REORDERED: Mapping[str, _Reorder] = {
     "stablehlo.reverse": _reversed,
     "stablehlo.slice": _by_dimension("start_indices", "limit_indices", "strides"),
 }
-"""What else changes with the order of an operation's dimensions, beside types: attributes, and operands in place."""
+"""The other changes with the order of an operation's dimensions: attributes, and operands in place."""

@@ -91,7 +91,7 @@ class _Roots[T]:
 
 
 class _Connections:
-    """Which dimensions of the values of a block are the same, and which nothing may split."""
+    """The dimensions of a block's values that are the same, and those that nothing may split."""
 
     def __init__(self, operations: Sequence[ir.Operation]):
         self._operations = operations

@@ -47,7 +47,7 @@ class ExpandConvolutions(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.convolution",))
 
     runs: Literal["xla", "launches"] = "launches"
-    """What runs the program."""
+    """The executor of the program."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a convolution that would be left to a library."""

@@ -39,7 +39,7 @@ class ExpandSolves(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((_CALL, _SOLVE, _CHOLESKY))
 
     runs: Literal["xla", "launches"] = "launches"
-    """What runs the program."""
+    """The executor of the program."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a call of those."""

@@ -9,7 +9,7 @@ from xgpu.hlo.chlo import TOP_K
 from xgpu.hlo.scan_op import is_elementwise
 from xgpu.hlo.stablehlo_builder import Value, fill_region, hlo, reshape, shape_of, tensor
 from xgpu.passes.framework.base import OperationRewrite
-from xgpu.passes.prepare.sorting.elements import Rows, SortOrder
+from xgpu.passes.prepare.sorting.elements import SortedRows, SortOrder
 from xgpu.passes.prepare.sorting.merges import places_in_merged
 from xgpu.passes.prepare.sorting.ranks import places_in_tiles
 from xgpu.records import dataclass
@@ -20,7 +20,7 @@ _LONGEST = 4096
 """Elements of the longest row that may be a tile by itself."""
 _TILES = (64, 128, 256, 512, 1024)
 _MERGE, _MERGED_ELEMENT = 1 << 22, 64
-"""What a merge takes, and each of its elements, in comparisons of a tile: its launches, and steps of bisections."""
+"""The cost of a merge, and of each of its elements, in comparisons of a tile: its launches, and steps of bisections."""
 _MOST_POSITIONS = (1 << 31) - 1
 
 
@@ -50,7 +50,7 @@ class ExpandSorts(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((_SORT, TOP_K))
 
     runs: Literal["xla", "launches"] = "launches"
-    """What runs the program."""
+    """The executor of the program."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a sort."""
@@ -106,7 +106,7 @@ def _is_larger(pair: Sequence[Value]) -> list[Value]:
 def _sorted(operands: list[Value], axis: int, order: SortOrder) -> list[Value]:
     """Return operands of one shape sorted along a dimension."""
     shape = shape_of(operands[0])
-    rows = Rows(prod(shape) // shape[axis], shape[axis])
+    rows = SortedRows(prod(shape) // shape[axis], shape[axis])
     apart = [*(each for each in range(len(shape)) if each != axis), axis]
     arrays = [reshape(_turned(each, apart), [rows.length]) for each in operands]
     tile = _tile(rows)
@@ -122,7 +122,7 @@ def _sorted(operands: list[Value], axis: int, order: SortOrder) -> list[Value]:
     return [_turned(reshape(each, [shape[number] for number in apart]), back) for each in arrays]
 
 
-def _tile(rows: Rows) -> int:
+def _tile(rows: SortedRows) -> int:
     """Return the elements of a tile with which a sort takes the fewest comparisons, those that merges cost included."""
     whole = (rows.size,) if rows.size <= _LONGEST else ()
 

@@ -39,7 +39,7 @@ class ExpandTransforms(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.fft",))
 
     runs: Literal["xla", "launches"] = "launches"
-    """What runs the program."""
+    """The executor of the program."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a transform."""

@@ -47,7 +47,7 @@ class TurnProductOperands(OperationRewrite):
     target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
     products: Literal["auto", "library", "kernels", "all"] = "all"
-    """What computes matrix products."""
+    """The code that computes matrix products."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Turn the operands of a product, if warp groups then multiply it."""

@@ -35,7 +35,7 @@ class ExpandRaggedProducts(OperationRewrite):
     target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
     products: Literal["auto", "library", "kernels", "all"] = "auto"
-    """What computes matrix products."""
+    """The code that computes matrix products."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Expand a product that no kernel computes, if kernels are to compute all."""

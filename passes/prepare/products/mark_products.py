@@ -77,9 +77,9 @@ class MarkProducts(OperationRewrite):
     target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
     products: Literal["auto", "library", "kernels", "all"] = "auto"
-    """What computes matrix products of which nothing is chosen."""
+    """The code that computes matrix products of which nothing is chosen."""
     choices: ProductChoices = NOTHING
-    """What computes each product that a kernel can compute, in their order, see `xgpu.fusion.product_choices`."""
+    """The code of each product that a kernel can compute, in their order, see `xgpu.fusion.product_choices`."""
 
     def apply(self, module: ir.Module) -> None:
         """Mark the products of a program."""

@@ -52,9 +52,9 @@ class MergeProducts(BlockRewrite):
     target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
     products: Literal["auto", "library", "kernels", "all"] = "auto"
-    """What computes matrix products, as of the pass `mark-products`."""
+    """The code that computes matrix products, as in the pass `mark-products`."""
     choices: ProductChoices = NOTHING
-    """What was chosen for each product, see `xgpu.fusion.product_choices`."""
+    """The code that was chosen for each product, see `xgpu.fusion.product_choices`."""
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Merge the products of ``block`` that share their first operand, and then those that share their second."""

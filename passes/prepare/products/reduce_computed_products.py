@@ -46,7 +46,7 @@ class ReduceComputedProducts(OperationRewrite):
     target: DeviceName = DEFAULT_DEVICE
     """The GPU that the estimates are for."""
     products: Literal["auto", "library", "kernels", "all"] = "auto"
-    """What computes matrix products of which nothing is chosen."""
+    """The code that computes matrix products of which nothing is chosen."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a product if one of its operands has few rows, and a kernel computes the other."""

@@ -21,7 +21,7 @@ _BROADCAST = "stablehlo.broadcast_in_dim"
 _COMBINED = {"add": hlo.add, "maximum": hlo.maximum, "minimum": hlo.minimum, "multiply": hlo.multiply}
 """Functions by which reductions of two parts are combined."""
 _MADE, _REDUCED, _TAKEN, _ELEMENTWISE = "made", "reduced", "taken", "elementwise"
-"""How operations have to do with parts: they make them, reduce or take them, or are computed element by element."""
+"""The roles of operations on parts: they make them, reduce or take them, or are computed element by element."""
 _MOST_OPERATIONS = 256
 """Operations that are rewritten for one concatenation, at most."""
 

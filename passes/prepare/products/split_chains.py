@@ -50,7 +50,7 @@ class SplitChains(OperationRewrite):
     target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
     parts: int = 0
-    """How many parts there are at most; as many as make it fastest if it is 0."""
+    """The most parts there are; as many as make it fastest if it is 0."""
 
     def check(self, module: ir.Module) -> None:
         """Raise `InvalidInput` for a module without ``main``. Chains are no operations of the frontend."""

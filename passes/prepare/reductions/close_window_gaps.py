@@ -27,7 +27,7 @@ from xgpu.structure import element_of, is_result_of, is_used, producer, replace_
 
 _PAD = "stablehlo.pad"
 _MOST_STEPS = 32
-"""How many elements that a window meets are steps of elementwise operations at most."""
+"""The most elements of a window for which each is a step of elementwise operations."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ class _Row:
 
     @property
     def skipped(self) -> int:
-        """How many windows would begin between the element before that one and the first window."""
+        """The number of windows that would begin between the element before that one and the first window."""
         return (self.step - 1 - self.low) % self.step
 
     @property
     def runs(self) -> int:
-        """How many elements are the first that some window may meet."""
+        """The number of elements that are the first that some window may meet."""
         return (self.skipped + self.count - 1) // self.step + 1
 
 

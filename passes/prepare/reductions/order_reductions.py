@@ -21,7 +21,7 @@ from xgpu.structure import defining_op, dtype_of
 from xgpu.target_machine import WARP_SIZE
 
 _MANY_TIMES = 8
-"""How many elements for each one of any array that it reads a reduction takes in if their order there is no matter."""
+"""The elements that a reduction takes in for each one of an array that it reads, from which on order is no matter."""
 _MOST_VISITED = 256
 """Values behind a reduction that are looked at."""
 

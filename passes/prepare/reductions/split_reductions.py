@@ -96,7 +96,7 @@ def _key(op: ir.Operation) -> _Key:
 
 @dataclass(frozen=True)
 class _Weight:
-    """How many times longer a thread takes to read an element than to read 4 bytes, and to compute it."""
+    """The times that a thread takes to read an element, and to compute it, relative to reading 4 bytes."""
 
     read: float = 1.0
     computed: float = 0.0
@@ -107,7 +107,7 @@ class _Weight:
 
     @property
     def larger(self) -> float:
-        """What takes longer; the other is done in the meantime."""
+        """The longer of the two times; the other work is done in the meantime."""
         return max(self.read, self.computed)
 
 

@@ -1,4 +1,4 @@
-"""What a sort asks for at single elements, for rows that lie one after the other in arrays of rank 1."""
+"""Accesses of a sort to single elements, for rows that lie one after the other in arrays of rank 1."""
 
 from collections.abc import Sequence
 
@@ -47,7 +47,7 @@ class SortOrder:
 
 
 @dataclass(frozen=True)
-class Rows:
+class SortedRows:
     """So many rows of ``size`` elements."""
 
     count: int

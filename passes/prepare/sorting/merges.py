@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from xgpu.hlo.stablehlo_builder import Value, compared, gathered, hlo, repeated
 from xgpu.passes.prepare.sorting.elements import (
-    Rows,
+    SortedRows,
     SortOrder,
     number_like,
     over,
@@ -13,7 +13,7 @@ from xgpu.passes.prepare.sorting.elements import (
 )
 
 
-def places_in_merged(keys: Sequence[Value], rows: Rows, run: int, order: SortOrder) -> Value:
+def places_in_merged(keys: Sequence[Value], rows: SortedRows, run: int, order: SortOrder) -> Value:
     """Return the position of each element once neighbouring runs of ``run`` elements, sorted, are merged, stably.
 
     ``run`` is a power of two. The last runs of a row may be shorter, or have no neighbour.

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, broadcast, compared, hlo, reshape, shape_of, splat, tensor
-from xgpu.passes.prepare.sorting.elements import POSITION, Rows, SortOrder, counted, number_like, times
+from xgpu.passes.prepare.sorting.elements import POSITION, SortedRows, SortOrder, counted, number_like, times
 from xgpu.structure import element_of
 
 
-def places_in_tiles(keys: Sequence[Value], rows: Rows, tile: int, order: SortOrder) -> Value:
+def places_in_tiles(keys: Sequence[Value], rows: SortedRows, tile: int, order: SortOrder) -> Value:
     """Return the position among all elements that each has once every tile of its row is sorted, stably."""
     tiles = -(-rows.size // tile)
     shape = [rows.count, tiles, tile, tile]
@@ -31,7 +31,7 @@ def places_in_tiles(keys: Sequence[Value], rows: Rows, tile: int, order: SortOrd
     return reshape(hlo.slice(whole, [0, 0], [rows.count, rows.size], [1, 1]), [rows.length])
 
 
-def _tiled(key: Value, rows: Rows, tiles: int, tile: int) -> Value:
+def _tiled(key: Value, rows: SortedRows, tiles: int, tile: int) -> Value:
     """Return a key as tiles of each row; what is beyond the end of a row is never looked at."""
     value = reshape(key, [rows.count, rows.size])
     beyond = tiles * tile - rows.size

@@ -10,7 +10,7 @@ from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.blocks.elements import ElementCode, Lanes
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
-from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.memory.units import Units, by_strides, widest
 from xgpu.passes.tiles.blocks.products.fragments import (
     HALVES,
@@ -25,7 +25,7 @@ from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.structured import only_if
 from xgpu.records import dataclass
 
-_Write = Callable[[ElementCode, Space, Indices], None]
+_Write = Callable[[ElementCode, AddressSpace, Indices], None]
 
 
 def compute_shared(state: State, op: ir.Operation) -> None:
@@ -44,7 +44,7 @@ def write_shared(
 ) -> None:
     """Write the elements of a tile, those of some indices as ``elements`` gives them."""
 
-    def write(code: ElementCode, space: Space, at: Indices) -> None:
+    def write(code: ElementCode, space: AddressSpace, at: Indices) -> None:
         found = elements(code, at)
         target.store(space, at, found if len(found) == space.lanes else found * space.lanes)
 
@@ -66,7 +66,7 @@ class Held:
 
     state: State
     layout: FragmentLayout
-    space: Space
+    space: AddressSpace
     places: tuple[tuple[Indices, Fragment, int], ...]
 
     @classmethod

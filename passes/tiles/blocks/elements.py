@@ -17,7 +17,7 @@ from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_if
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.blocks.memory.arrays import ArrayElements
-from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.memory.stored import scalar_type
 from xgpu.passes.tiles.blocks.products.fragments import Fragment, FragmentLayout, FragmentTile, Indices
 from xgpu.passes.tiles.blocks.state import State
@@ -38,7 +38,7 @@ class ElementCode:
     def __init__(
         self,
         state: State,
-        space: Space,
+        space: AddressSpace,
         layout: FragmentLayout | None = None,
         held: Mapping[Indices, tuple[Fragment, int]] | None = None,
         neighbour: int | None = None,

@@ -13,7 +13,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.tiles.blocks.computing import compute_fragments, compute_shared
 from xgpu.passes.tiles.blocks.copying import TileCopy
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
-from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.products.multiplying import can_begin, multiply_to_fragments, multiply_to_shared
 from xgpu.passes.tiles.blocks.program import PRODUCT, ScheduledKernel
 from xgpu.passes.tiles.blocks.reductions import Reduction
@@ -50,7 +50,7 @@ class BlockWriter:
         thread = launch_index("gpu.thread_id", kernel.threads)
         block = launch_index("gpu.block_id", count)
         at = apply_map(IndexingMap(ranges((count,)), (), delinearize(dim(0), grid)), [block])
-        space = Space((*ranges((kernel.threads,)), *ranges(grid)), (thread, *at))
+        space = AddressSpace((*ranges((kernel.threads,)), *ranges(grid)), (thread, *at))
         arguments = list(kernel.blocks.body.arguments)
         numbers: dict[ir.Value, AffineExpr] = {
             value: dim(number + 1) for number, value in enumerate(arguments[: len(grid)])

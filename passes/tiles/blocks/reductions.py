@@ -14,7 +14,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.blocks.elements import ElementCode
-from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.memory.stored import MOST_BYTES, element_bytes
 from xgpu.passes.tiles.blocks.memory.units import widest
 from xgpu.passes.tiles.blocks.products.fragments import LANE, THREAD, Indices
@@ -76,7 +76,7 @@ class Reduction:
                     state.shared[result].store(space, at, [found])
             YieldOp.build([])
 
-    def _own(self, space: Space, at: Indices) -> ir.Value:
+    def _own(self, space: AddressSpace, at: Indices) -> ir.Value:
         """Return what a lane's own elements give: one value after the other, those of a turn two by two."""
         turns = math.prod(each.size for each in self.access.map.symbols) // self.lanes
         first = self._turn(space.with_lanes(self.lanes), at, LANE % self.sharing)
@@ -93,7 +93,7 @@ class Reduction:
             YieldOp.build([self._combined(loop.carried_arguments[0], self._turn(inner, at, turn))])
         return loop.operation.results[0]
 
-    def _turn(self, space: Space, at: Indices, turn: AffineExpr) -> ir.Value:
+    def _turn(self, space: AddressSpace, at: Indices, turn: AffineExpr) -> ir.Value:
         """Return the combination of the neighbours of a turn."""
         position = turn * self.lanes + (symbol(0) if self.lanes > 1 else 0)
         reduced = delinearize(position, [each.size for each in self.access.map.symbols])
@@ -105,7 +105,7 @@ class Reduction:
             parts = pairs + parts[len(parts) & ~1 :]
         return parts[0]
 
-    def _over_lanes(self, space: Space, value: ir.Value) -> ir.Value:
+    def _over_lanes(self, space: AddressSpace, value: ir.Value) -> ir.Value:
         distance = self.sharing // 2
         while distance:
             # The bits of the lane's number above those of a partner's stay.

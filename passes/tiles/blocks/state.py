@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.dialects.block.tiles import TileOp
 from xgpu.indexing.affine import AffineExpr
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
-from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.products.fragments import FragmentTile
 from xgpu.passes.tiles.blocks.program import ScheduledKernel
 from xgpu.records import dataclass
@@ -22,7 +22,7 @@ class State:
     """
 
     kernel: ScheduledKernel
-    space: Space
+    space: AddressSpace
     memory: ir.Value
     pointers: dict[ir.Value, ir.Value]
     numbers: dict[ir.Value, AffineExpr] = field(default_factory=dict)

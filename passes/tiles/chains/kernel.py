@@ -16,12 +16,12 @@ from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.scf_ops import create_if, create_index
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes, add_workspace
-from xgpu.passes.tiles.chains.operands import Fed, Operands
+from xgpu.passes.tiles.chains.operands import ChainOperands, Fed
 from xgpu.passes.tiles.chains.order import ChainOrder, ChainTile, steps_of
 from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.chains.rows import ChainRows
-from xgpu.passes.tiles.chains.storing import Room, Staged, is_handed_on
-from xgpu.passes.tiles.copying import Source
+from xgpu.passes.tiles.chains.storing import Staged, StagingRoom, is_handed_on
+from xgpu.passes.tiles.copying import CopySource
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import ThreadNumbers, below, equal, leave_registers, take_registers
 from xgpu.passes.tiles.structured import Values, only_if
@@ -81,10 +81,10 @@ class ChainKernel:
         stages = [1] * len(self._fixed) + [self._schedule.stages] * len(self._fed)
         fed = []
         for boxes, map_, room, count in zip(self._boxes, maps, tiles, stages, strict=False):
-            fed.append(Fed(Source(boxes, map_, room, boxes.bytes, 1), Ring(count, barriers)))
+            fed.append(Fed(CopySource(boxes, map_, room, boxes.bytes, 1), Ring(count, barriers)))
             barriers = offset(barriers, Ring.bytes(count))
         count = len(self._fixed)
-        operands = Operands(
+        operands = ChainOperands(
             dict(zip(self._program.fixed, fed[:count], strict=True)),
             dict(zip(self._program.fed, fed[count:], strict=True)),
         )
@@ -92,9 +92,9 @@ class ChainKernel:
         self._initialize(place, operands, order)
         results = zip(self._stored.items(), maps[len(fed) :], strict=True)
         staged = {store: Staged(boxes, map_) for (store, boxes), map_ in results}
-        handing = Room(staging, rooms[len(tiles)] // self._schedule.groups, WARPGROUP_ROWS * SWIZZLE)
+        handing = StagingRoom(staging, rooms[len(tiles)] // self._schedule.groups, WARPGROUP_ROWS * SWIZZLE)
         if self._program.reuses:
-            handing = Room.of_left(next(iter(operands.fixed.values())).source)
+            handing = StagingRoom.of_left(next(iter(operands.fixed.values())).source)
         rows = ChainRows(self._program, order, operands, staged, handing)
         _, multiply, copy = create_if(below(place.thread, self._schedule.groups * WARPGROUP_SIZE), [])
         with ir.InsertionPoint(multiply):
@@ -129,7 +129,7 @@ class ChainKernel:
                 boxes.encode(maps[-1], offset(room, number * TENSOR_MAP_BYTES), rows)
         return maps
 
-    def _initialize(self, place: ThreadNumbers, operands: Operands, order: ChainOrder) -> None:
+    def _initialize(self, place: ThreadNumbers, operands: ChainOperands, order: ChainOrder) -> None:
         """Make the mbarriers, and wait until all that the block begins with is seen by all that use it."""
         with only_if(equal(place.thread, 0)):
             for each in operands.all:
@@ -139,7 +139,7 @@ class ChainKernel:
         SyncThreadsOp.build([])
 
 
-def _write_copies(order: ChainOrder, operands: Operands) -> None:
+def _write_copies(order: ChainOrder, operands: ChainOperands) -> None:
     """Write the code of the thread that copies tiles, in the order in which they are read."""
     for each in operands.all:
         copies.AcquireTensorMapOp.create([each.source.map])
@@ -151,7 +151,7 @@ def _write_copies(order: ChainOrder, operands: Operands) -> None:
         tile.carried = [ir.arith.xori(turn, i32(1)), *write(order.place, operands, tile, [slot, phase])]
 
 
-def _copy_in_turn(place: ThreadNumbers, operands: Operands, tile: ChainTile, slot: Values) -> Values:
+def _copy_in_turn(place: ThreadNumbers, operands: ChainOperands, tile: ChainTile, slot: Values) -> Values:
     """Copy the tiles of each step; return the rings' slot and phase after it."""
     fed = list(operands.fed.values())
     with steps_of(tile, slot) as steps:
@@ -162,7 +162,7 @@ def _copy_in_turn(place: ThreadNumbers, operands: Operands, tile: ChainTile, slo
     return steps.results
 
 
-def _copy_ahead(place: ThreadNumbers, operands: Operands, tile: ChainTile, slot: Values) -> Values:
+def _copy_ahead(place: ThreadNumbers, operands: ChainOperands, tile: ChainTile, slot: Values) -> Values:
     """Copy the same, but the keys of a step before the values of the one before."""
     keys, values = operands.fed.values()
     begin, turn = slot

@@ -15,7 +15,7 @@ from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.boxes import Boxes
 from xgpu.passes.tiles.chains.program import ChainProduct
 from xgpu.passes.tiles.chains.spreads import ROW_LANES, Spread
-from xgpu.passes.tiles.copying import Source, copy_tile
+from xgpu.passes.tiles.copying import CopySource, copy_tile
 from xgpu.passes.tiles.multiplying import advance, rows_of_group
 from xgpu.passes.tiles.ring import Ring, i32, offset
 from xgpu.passes.tiles.roles import ThreadNumbers, equal
@@ -37,7 +37,7 @@ _PAIR = 2
 class Fed:
     """An operand whose tiles are copied into a ring of its own."""
 
-    source: Source
+    source: CopySource
     ring: Ring
 
     def copy(self, place: ThreadNumbers, slot: ir.Value, phase: ir.Value, at: Values) -> None:
@@ -54,7 +54,7 @@ class Fed:
 
 
 @dataclass(frozen=True)
-class Operands:
+class ChainOperands:
     """The operands: tiles that all steps of a block share, and those of each step; each with its boxes."""
 
     fixed: Mapping[TileOp, Fed]

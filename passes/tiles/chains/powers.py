@@ -64,7 +64,7 @@ def number_of(constant: ir.Value) -> float | None:
 
 @dataclass(frozen=True)
 class Powers:
-    """Which powers are computed so: ``count`` of `SHARED`, evenly spread; weights are rounded to ``bits``."""
+    """The powers that are computed so: ``count`` of `SHARED`, evenly spread; weights are rounded to ``bits``."""
 
     count: int = 0
     bits: int = 8

@@ -150,7 +150,7 @@ class ChainProgram:
 
     @cached_property
     def form(self) -> ScalarForm:
-        """How what lies between the products of a step is written."""
+        """The form in which a step's code between its products is written."""
         # Elements are computed one after the other where no reduction needs all of a row.
         deep = not any(each.operation.name == "stablehlo.reduce" for each in self.steps.body.operations)
         if not isinstance(self.schedule, AttentionSchedule):
@@ -160,7 +160,7 @@ class ChainProgram:
 
     @cached_property
     def added_rows(self) -> dict[int, ir.Operation]:
-        """Which values steps carry that are sums of rows, by their numbers, with the reduction that a step adds.
+        """The carried values that are sums of rows, by their numbers, with the reduction that a step adds.
 
         The sum so far is multiplied at most: lanes may keep parts of it until all steps are done.
         """
@@ -172,7 +172,7 @@ class ChainProgram:
 
     @cached_property
     def largest(self) -> ir.Value:
-        """What steps carry as the largest of each row: a maximum with what they take, or else a choice, of rows."""
+        """The carried values that are the largest of each row: a maximum with what they take, or a choice, of rows."""
         (*_, end) = self.steps.body.operations
         arguments = list(self.steps.body.arguments)[1:]
         found = [

@@ -12,13 +12,13 @@ from xgpu.indexing.affine import symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.support.arith_builder import constant, integer_type
 from xgpu.passes.support.scf_ops import create_index
-from xgpu.passes.tiles.chains.operands import Operands
+from xgpu.passes.tiles.chains.operands import ChainOperands
 from xgpu.passes.tiles.chains.order import ChainOrder, ChainTile
 from xgpu.passes.tiles.chains.overlapping import OverlappingSteps
 from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.chains.spreads import Position, ScalarForm, Spread, SpreadCode
 from xgpu.passes.tiles.chains.steps import ChainSteps
-from xgpu.passes.tiles.chains.storing import Room, Staged, Storing
+from xgpu.passes.tiles.chains.storing import Staged, StagingRoom, Storing
 from xgpu.passes.tiles.chains.turns import Turns
 from xgpu.passes.tiles.ring import i32
 from xgpu.passes.tiles.structured import Values, counted
@@ -35,9 +35,9 @@ class ChainRows:
 
     program: ChainProgram
     order: ChainOrder
-    operands: Operands
+    operands: ChainOperands
     staged: Mapping[InsertTileOp, Staged]
-    room: Room
+    room: StagingRoom
 
     def write(self) -> None:
         """Write it at the insertion point."""

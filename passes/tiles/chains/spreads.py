@@ -50,7 +50,7 @@ _EIGHTH = 8
 _HALVES = 2
 _PAIR = 2
 _Key = tuple[int, int]
-"""Which of a thread's rows, and which of its elements of a row; 0 where elements do not differ by it."""
+"""The number of a thread's row, and of its element of the row; 0 where elements do not differ by it."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Position:
 
 @dataclass(frozen=True)
 class ScalarForm:
-    """How the scalars of tiles are written.
+    """The form in which the scalars of tiles are written.
 
     If it is ``branched``, masks are asked only where they hide something. If it is ``deep``, all that an element is
     made of is written before the next element: fewer registers are in use. Of reductions in ``parts`` each lane has its

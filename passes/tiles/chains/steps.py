@@ -13,7 +13,7 @@ from xgpu.indexing.access import shape_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.chains.operands import (
-    Operands,
+    ChainOperands,
     contracted,
     finished_after,
     left_operand,
@@ -39,7 +39,7 @@ class ChainSteps:
 
     program: ChainProgram
     place: ThreadNumbers
-    operands: Operands
+    operands: ChainOperands
     position: Position
     turns: Turns
     storing: Storing
@@ -149,7 +149,7 @@ class _Step:
         return self.steps.program
 
     @property
-    def operands(self) -> Operands:
+    def operands(self) -> ChainOperands:
         """The operands of products."""
         return self.steps.operands
 

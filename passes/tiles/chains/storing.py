@@ -20,7 +20,7 @@ from xgpu.passes.support.arith_builder import integer_type
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
 from xgpu.passes.tiles.chains.spreads import ROW_LANES, Position, Spread, column_of
-from xgpu.passes.tiles.copying import Source
+from xgpu.passes.tiles.copying import CopySource
 from xgpu.passes.tiles.multiplying import rows_step
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.roles import ThreadNumbers, equal
@@ -48,7 +48,7 @@ def is_handed_on(op: InsertTileOp) -> bool:
 
 
 @dataclass(frozen=True)
-class Room:
+class StagingRoom:
     """Shared memory for results: from a warp group's to the next's, and from a panel of its rows to the next one."""
 
     memory: ir.Value
@@ -56,7 +56,7 @@ class Room:
     panel_bytes: int
 
     @classmethod
-    def of_left(cls, source: Source) -> "Room":
+    def of_left(cls, source: CopySource) -> "StagingRoom":
         """Return the room that a warp group's rows of a left operand leave."""
         boxes = source.boxes
         panel = boxes.panel_bytes if boxes.view.inner == 1 else WARPGROUP_ROWS * SWIZZLE
@@ -68,7 +68,7 @@ class Storing:
     """The code of a warp group; ``barrier`` is that of the first one."""
 
     place: ThreadNumbers
-    room: Room
+    room: StagingRoom
     barrier: int
 
     def begin(self, staged: Sequence[Staged]) -> None:

@@ -14,7 +14,7 @@ from xgpu.passes.support.scf_ops import create_index
 from xgpu.structure import producer
 
 _NOT_NEGATIVE = {"GE": (1, -1, 0), "GT": (1, -1, -1), "LE": (-1, 1, 0), "LT": (-1, 1, -1)}
-"""What is not negative where a comparison holds: so many times the left and the right operand, and a number."""
+"""A sum that is not negative where a comparison holds: so many times the left and the right operand, and a number."""
 
 
 def holds_everywhere(tile: ir.Value, at: Sequence[ir.Value]) -> ir.Value | None:

@@ -14,7 +14,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, warpgroup_left
 from xgpu.passes.support.arith_builder import integer_type
-from xgpu.passes.tiles.multiplying import Products, advance, boolean
+from xgpu.passes.tiles.multiplying import ProductWriter, advance, boolean
 from xgpu.passes.tiles.prologues.elements import LeftElements, Place
 from xgpu.passes.tiles.prologues.reading import NarrowTile
 from xgpu.passes.tiles.ring import as_i32, i32, offset
@@ -33,7 +33,7 @@ _FIRST_BARRIER = 4
 
 
 @dataclass(frozen=True)
-class ComputedProducts(Products):
+class ComputedProducts(ProductWriter):
     """The code of a warp group, whose fragments of the left operand are computed from its tiles in shared memory."""
 
     def _write_steps(self, at: Values, slot: ir.Value, phase: ir.Value) -> tuple[Values, ir.Value, ir.Value]:
@@ -100,7 +100,7 @@ class ComputedProducts(Products):
 
     @property
     def _parts(self) -> int:
-        """How many products a step has, one after the other."""
+        """Return the number of products that a step has, one after the other."""
         return shape_of(self.order.program.left.tile)[1] // _CONTRACTED
 
     def _fragment(self, elements: LeftElements, tile: NarrowTile, part: int, number: int) -> ir.Value:

@@ -65,7 +65,23 @@ def test_of_a_product_of_numbers() -> None:
         i, j = block.grid(2, 1)
         return block.store(x.tile((4, 8), (i * j, 0)), (8, 8), (i, 0))  # here
 
-    assert "an index must be affine, and (d0) * (d1) is not: one factor must be a constant" in str(refused(kernel))
+    assert "'i * j' is not affine: one of the factors must be a constant" in str(refused(kernel))
+
+
+def test_of_a_division_by_a_number() -> None:
+    def kernel(x: Any) -> Any:
+        i, j = block.grid(2, 1)
+        return block.store(x.tile((4, 8), (8 // (i + j), 0)), (8, 8), (i, 0))  # here
+
+    assert "'8 // (i + j)' is not affine: the divisor must be a constant" in str(refused(kernel))
+
+
+def test_of_an_index_whose_text_is_not_known() -> None:
+    source = "def kernel(x):\n    i, j = block.grid(2, 1)\n    x.tile((4, 8), (i * j, 0))"
+    names: dict[str, Any] = {"block": block}
+    exec(source, names)
+    with pytest.raises(InvalidInput, match="this product is not affine: one of the factors must be a constant"):
+        source_of_program(block.kernel(names["kernel"]).program(X))
 
 
 @pytest.mark.parametrize("divisor", [0, -2])
@@ -74,7 +90,7 @@ def test_of_a_division_by_no_divisor(divisor: int) -> None:
         (i,) = block.grid(2)
         return block.store(x.tile((4, 8), (i % divisor, 0)), (8, 8), (i, 0))  # here
 
-    assert f"expected a divisor from 1, got {divisor}" in str(refused(kernel))
+    assert f"'i % divisor': expected a divisor of at least 1, got {divisor}" in str(refused(kernel))
 
 
 def test_of_a_condition_on_a_number() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xgpu.block_plan.chains import MissingCopy, choose, missing_copies
-from xgpu.block_plan.graph import Carried, Graph, Kind, Node, Tile
+from xgpu.block_plan.graph import Carried, Graph, Kind, PlanNode, Tile
 from xgpu.block_plan.order.events import BlockOrder, StagedGraph
 from xgpu.indexing.dot_dimensions import OperandDimensions
 
@@ -18,7 +18,7 @@ THREADS = 32
 class Writer:
     """Writes a graph, node by node."""
 
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[PlanNode] = field(default_factory=list)
     tiles: list[Tile] = field(default_factory=list)
     carried: list[Carried] = field(default_factory=list)
 
@@ -32,7 +32,7 @@ class Writer:
         dimensions = MATRIX if kind == "product" else None
         fragment = "f32" if kind == "product" else ""
         self.nodes.append(
-            Node(kind, operands, made, region, instructions=cost, dimensions=dimensions, fragment=fragment)
+            PlanNode(kind, operands, made, region, instructions=cost, dimensions=dimensions, fragment=fragment)
         )
         return made[0] if made else -1
 
@@ -40,7 +40,7 @@ class Writer:
         """Add steps; return their region, what a step sees, and the results."""
         number = len(self.nodes)
         results = [self.tile() for _ in inits]
-        self.nodes.append(Node("steps", inits, tuple(results), 0, number + 1, count))
+        self.nodes.append(PlanNode("steps", inits, tuple(results), 0, number + 1, count))
         return number + 1, [self.tile() for _ in inits], results
 
     def end(self, region: int, arguments: list[int], yielded: list[int]) -> None:
@@ -50,7 +50,7 @@ class Writer:
             self.nodes[steps].operands, arguments, yielded, self.nodes[steps].results, strict=True
         ):
             self.carried.append(Carried(steps, init, argument, value, result))
-        self.nodes.append(Node("yield", tuple(yielded), (), region))
+        self.nodes.append(PlanNode("yield", tuple(yielded), (), region))
 
     def graph(self) -> Graph:
         return Graph(tuple(self.nodes), tuple(self.tiles), tuple(self.carried))
@@ -106,14 +106,14 @@ def copies_in(graph: Graph) -> list[int]:
 def _with_copy(graph: Graph, copy: MissingCopy) -> Graph:
     tile, readers, before = copy.tile, copy.readers, copy.before
     made = len(graph.tiles)
-    nodes: list[Node] = []
+    nodes: list[PlanNode] = []
 
     def moved(number: int) -> int:
         return number + (number >= before)
 
     for number, node in enumerate(graph.nodes):
         if number == before:
-            nodes.append(Node("elementwise", (tile,), (made,), node.region, instructions=COPY))
+            nodes.append(PlanNode("elementwise", (tile,), (made,), node.region, instructions=COPY))
         operands = tuple(
             made if each == tile and number in readers and copy.operand in (None, place) else each
             for place, each in enumerate(node.operands)
@@ -121,14 +121,14 @@ def _with_copy(graph: Graph, copy: MissingCopy) -> Graph:
         body = moved(node.body - 1) + 1 if node.body else 0
         region = moved(node.region - 1) + 1 if node.region else 0
         nodes.append(
-            Node(
+            PlanNode(
                 node.kind, operands, node.results, region, body, node.count, node.instructions,
                 dimensions=node.dimensions, fragment=node.fragment,
             )
         )  # fmt: skip
     nodes = [
         node if node.instructions != COPY or number != before
-        else Node("elementwise", node.operands, node.results, nodes[number + 1].region, instructions=COPY)
+        else PlanNode("elementwise", node.operands, node.results, nodes[number + 1].region, instructions=COPY)
         for number, node in enumerate(nodes)
     ]  # fmt: skip
     carried = tuple(

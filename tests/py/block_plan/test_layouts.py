@@ -3,7 +3,7 @@
 import pytest
 
 from xgpu.block_plan.chains import choose
-from xgpu.block_plan.graph import Graph, Kind, Node, Tile
+from xgpu.block_plan.graph import Graph, Kind, PlanNode, Tile
 from xgpu.block_plan.memory.layouts import ACROSS, NO_MATRIX, NOT_ASYNCHRONOUS, NOT_WIDE, innermost, program_of
 from xgpu.block_plan.order.events import StagedGraph
 from xgpu.indexing.dot_dimensions import OperandDimensions
@@ -12,15 +12,15 @@ BATCHED = OperandDimensions((0,), (2,), (1,)), OperandDimensions((0,), (1,), (2,
 PLAIN = OperandDimensions((), (1,), (0,)), OperandDimensions((), (0,), (1,))
 
 
-def planned(nodes: list[Node], tiles: list[Tile]) -> StagedGraph:
+def planned(nodes: list[PlanNode], tiles: list[Tile]) -> StagedGraph:
     graph = Graph(tuple(nodes), tuple(tiles))
     return StagedGraph(
         graph, choose(graph, 128, {number: "shared" for node in nodes for number in node.results}).where, {}
     )
 
 
-def node(kind: Kind, operands: tuple[int, ...], result: int, axes: tuple[int, ...] | None = None) -> Node:
-    return Node(kind, operands, (result,), axes=axes)
+def node(kind: Kind, operands: tuple[int, ...], result: int, axes: tuple[int, ...] | None = None) -> PlanNode:
+    return PlanNode(kind, operands, (result,), axes=axes)
 
 
 def square(count: int, rank: int = 2) -> list[Tile]:
@@ -60,7 +60,7 @@ def test_reductions_do_not_go_along_what_they_reduce() -> None:
 
 def test_operands_of_batched_products_are_not_innermost_along_the_batch() -> None:
     """Copies ask for the batch; that no matrix instruction could read it weighs more."""
-    nodes = [node("read", (), 0), node("read", (), 1), Node("product", (0, 1), (2,), dimensions=BATCHED)]
+    nodes = [node("read", (), 0), node("read", (), 1), PlanNode("product", (0, 1), (2,), dimensions=BATCHED)]
     plan = planned(nodes, square(3, 3))
     wish = (0, NOT_WIDE, NOT_WIDE)
     assert innermost(plan, {0: wish, 1: wish}, {})[0] != 0
@@ -72,7 +72,7 @@ def test_dimensions_are_followed_through_what_is_computed() -> None:
     nodes = [
         node("read", (), 0),
         node("read", (), 1),
-        Node("move", (0,), (2,), axes=(1, 0)),
+        PlanNode("move", (0,), (2,), axes=(1, 0)),
         node("elementwise", (2, 1), 3),
     ]
     graph = Graph(tuple(nodes), tuple(square(4)))
@@ -88,6 +88,6 @@ def test_tiles_of_one_element(shape: tuple[int, ...]) -> None:
 
 
 def test_products_ask_for_both_dimensions_of_operands() -> None:
-    nodes = [node("read", (), 0), node("read", (), 1), Node("product", (0, 1), (2,), dimensions=PLAIN)]
+    nodes = [node("read", (), 0), node("read", (), 1), PlanNode("product", (0, 1), (2,), dimensions=PLAIN)]
     rules = program_of(planned(nodes, square(3)), {}, {}).rules
     assert [rule.ways for rule in rules] == [(((0, 0), (0, 1)),), (((1, 1), (1, 0)),), (((2, 1),),)]

@@ -213,3 +213,18 @@ def test_help_is_no_error(xgpu: Callable[..., Any], option: str) -> None:
     outcome = xgpu(option)
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.startswith("xgpu 0." if option == "--version" else "usage: xgpu ")
+
+
+def test_attributes_that_xla_cannot_read(xgpu: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "decomposed.mlir"
+    path.write_text("""func.func @main(%a: tensor<4x6xf32>) -> tensor<4xf32> {
+  %0:5 = stablehlo.custom_call @cusolver_gesvdj_ffi(%a) {mhlo.backend_config = {
+    full_matrices = #xgpu.map<(d0) -> (d0), d0 in [0, 7]>}}
+    : (tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4xf32>, tensor<4x4xf32>, tensor<6x6xf32>, tensor<i32>)
+  return %0#1 : tensor<4xf32>
+}
+""")
+    outcome = xgpu("run", str(path))
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "error: an operation that is left to XLA has what XLA cannot read: #" in outcome.err
+    assert "internal error" not in outcome.err

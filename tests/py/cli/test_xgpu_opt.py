@@ -54,6 +54,17 @@ def test_help_is_no_error(opt: Callable[..., Any]) -> None:
     assert "--verify-diagnostics" in outcome.out
 
 
+@pytest.mark.parametrize("file", ["program.py:function", "program.py", "program.py:", "a program.te", "program.hlo"])
+def test_programs_of_other_languages(opt: Callable[..., Any], file: str) -> None:
+    outcome = opt(file, "-p", "cse")
+    assert (outcome.code, outcome.out) == (1, "")
+    quoted = f"'{file}'" if " " in file else file
+    assert outcome.err == (
+        f"xgpu-opt: error: '{file}' is no MLIR text; xgpu compile makes such of it:"
+        f" xgpu compile {quoted} --emit LEVEL | xgpu-opt -p PASSES\n"
+    )
+
+
 def test_files_that_cannot_be_read(opt: Callable[..., Any], tmp_path: Path) -> None:
     missing = tmp_path / "missing.mlir"
     assert opt(missing) == (1, "", f"xgpu-opt: error: cannot read '{missing}': No such file or directory\n")

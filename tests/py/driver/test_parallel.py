@@ -17,7 +17,7 @@ import pytest
 import xgpu
 from xgpu.device import device
 from xgpu.driver import nursery, parallel
-from xgpu.driver.kernel import Kernel
+from xgpu.driver.kernel import ProgramKernel
 from xgpu.driver.parallel import compile_each, compile_kernels
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, Unsupported
 from xgpu.interface import api
@@ -56,7 +56,7 @@ def test_a_process_is_worth_what_it_takes_to_start(monkeypatch, seconds, process
 def elsewhere(monkeypatch):
     """Have every kernel compiled by other processes, none by this one."""
     monkeypatch.setattr(parallel, "_compile_here", lambda *given: None)
-    monkeypatch.setattr(Kernel, "check", lambda kernel: pytest.fail("compiled in this process"))
+    monkeypatch.setattr(ProgramKernel, "check", lambda kernel: pytest.fail("compiled in this process"))
 
 
 def _compiled():
@@ -283,7 +283,7 @@ def test_the_longest_kernels_are_compiled_first(jobs, monkeypatch):
 def test_few_kernels_that_take_long(jobs, request):
     jobs(2)
     kernels = xgpu.compile(_function, "f32[64]").kernels
-    fresh = [Kernel(k.name, k.device, k.options, [], {"emitted": k.modules["emitted"]}) for k in kernels[:4]]
+    fresh = [ProgramKernel(k.name, k.device, k.options, [], {"emitted": k.modules["emitted"]}) for k in kernels[:4]]
     request.getfixturevalue("elsewhere")
     assert list(compile_each(fresh, "ptx", 2)) == []
     assert [kernel.ptx for kernel in fresh] == [kernel.ptx for kernel in kernels[:4]]
@@ -292,7 +292,7 @@ def test_few_kernels_that_take_long(jobs, request):
 def test_the_first_error_of_the_program_is_raised(jobs, monkeypatch):
     jobs(1)
     kernels = xgpu.compile(_function, "f32[64]").kernels
-    fresh = [Kernel(k.name, k.device, k.options, [], {"emitted": k.modules["emitted"]}) for k in kernels]
+    fresh = [ProgramKernel(k.name, k.device, k.options, [], {"emitted": k.modules["emitted"]}) for k in kernels]
     request = parallel._request
 
     def broken(kernel, level):
@@ -303,7 +303,7 @@ def test_the_first_error_of_the_program_is_raised(jobs, monkeypatch):
     monkeypatch.setattr(parallel, "_compile_here", lambda *given: None)
     with pytest.raises(CompilerError, match="KeyError: 'emitted'"):
         compile_kernels(fresh, "ptx")
-    again = [Kernel(k.name, k.device, k.options, [], {"emitted": k.modules["emitted"]}) for k in kernels]
+    again = [ProgramKernel(k.name, k.device, k.options, [], {"emitted": k.modules["emitted"]}) for k in kernels]
     failed = [(kernel.name, error.message) for kernel, error in compile_each(again, "ptx")]
     assert failed == [(f"function_fusion_{number}", "KeyError: 'emitted'") for number in (5, 11)]
     done = [kernel.built is not None for kernel in fresh]

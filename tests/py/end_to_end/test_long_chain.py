@@ -3,14 +3,14 @@
 import pytest
 
 import xgpu
-from xgpu.driver.kernel import Kernel
+from xgpu.driver.kernel import ProgramKernel
 from xgpu.structure import walk
 from xgpu.tools.programs.fused import pad_slice_chain
 
 LEVELS = ("emitted", "optimized", "lowered", "llvm")
 
 
-def kernels(links: int) -> tuple[Kernel, ...]:
+def kernels(links: int) -> tuple[ProgramKernel, ...]:
     return xgpu.compile(pad_slice_chain(links), "f32[97]").kernels
 
 

@@ -5,7 +5,7 @@ import pytest
 import xgpu
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, device
-from xgpu.driver.kernel import TEXTS, Kernel
+from xgpu.driver.kernel import TEXTS, ProgramKernel
 from xgpu.errors import InvalidInput
 from xgpu.levels import pipeline
 from xgpu.levels.level_graph import Edge, Level, LevelGraph
@@ -84,7 +84,7 @@ def test_a_kernel_of_another_branch_joins(monkeypatch: pytest.MonkeyPatch) -> No
     optimized = str(kernel.module("optimized"))
     monkeypatch.setattr(pipeline, "GRAPH", BRANCHED)
     tiles = ir.Module.parse(optimized, ir.make_context())
-    joined = Kernel(kernel.name, device(DEFAULT_DEVICE), Options(), [], {"outline": tiles})
+    joined = ProgramKernel(kernel.name, device(DEFAULT_DEVICE), Options(), [], {"outline": tiles})
     assert joined.text("llvm") == kernel.text("llvm")
     assert list(joined.modules) == ["outline", "lowered", "llvm"]
     with pytest.raises(InvalidInput, match="given at level 'outline', from which level 'optimized' cannot be made"):

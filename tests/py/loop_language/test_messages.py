@@ -1,5 +1,7 @@
 """What is wrong in a program's text is said with its line and column."""
 
+import re
+
 import pytest
 
 from xgpu.errors import InvalidInput
@@ -46,9 +48,9 @@ def test_of_the_whole(text: str, message: str) -> None:
         ("B[0] = 1.0", "f.te:2:1: 'B' has 2 dimensions, got 1 indices"),
         ("B[8, 0] = 1.0", "f.te:2:3: index 0 of 'B' may be from 8 to 8; expected 0 to 7"),
         ("par 8 i { B[i, i] = 1.0 }", "index 1 of 'B' may be from 0 to 7; expected 0 to 3"),
-        ("par 8 i { par 4 j { B[i * j, 0] = 1.0 } }", "f.te:2:25: this product of two indices is not affine"),
-        ("par 8 i { B[8 // i, 0] = 1.0 }", "f.te:2:15: this quotient is not affine: the divisor must be a number"),
-        ("par 8 i { B[i % 0, 0] = 1.0 }", "this remainder: expected a positive divisor, got 0"),
+        ("par 8 i { par 4 j { B[i * j, 0] = 1.0 } }", "f.te:2:25: 'i * j' is not affine: one of the factors must be"),
+        ("par 8 i { B[8 // i, 0] = 1.0 }", "f.te:2:15: '8 // i' is not affine: the divisor must be a"),
+        ("par 8 i { B[i % 0, 0] = 1.0 }", "f.te:2:15: 'i % 0': expected a divisor of at least 1, got 0"),
         ("par 8 i { par i j { B[i, j] = 1.0 } }", "the extent of 'j': expected sizes and whole numbers, got 'i'"),
         ("A[0, 0] = 1.0", "f.te:2:1: 'A' is an input; declare it out or inout to assign to it"),
         ("B[0, 0] += 1.0", "f.te:2:1: 'B' has no value yet to combine with: assign to it first"),
@@ -57,6 +59,14 @@ def test_of_the_whole(text: str, message: str) -> None:
         ("B[0, 0] = A[0, 0] + n[0]", "f.te:2:19: expected f32, got s32; f32(...) converts"),
         ("C[0] = 256", "f.te:2:8: 256 is no u8, which is from 0 to 255"),
         ("C[0] = 1.5", "f.te:2:8: 1.5 is no u8"),
+        ("B[0, 0] = 1e999", "f.te:2:11: 1e999 is beyond the numbers of every type; infinity is 'inf'"),
+        ("B[0, 0] = 1e39", "f.te:2:11: 1e+39 is no f32, which is from -3.4028234663852886e+38 to 3.4028234663852886e+"),
+        ("B[0, 0] = -1e39", "f.te:2:11: -1e+39 is no f32"),
+        ("B[0, 0] = f32(f16(65520.0))", "f.te:2:15: 65520.0 is no f16, which is from -65504.0 to 65504.0"),
+        ("B[0, 0] = f32(f8e4m3fn(inf))", "f.te:2:15: inf is no f8e4m3fn, which is from -448.0 to 448.0"),
+        ("B[0, 0] = f32(f4e2m1fn(8.0))", "f.te:2:15: 8.0 is no f4e2m1fn, which is from -6.0 to 6.0"),
+        ("B[0, 0] = f32(f4e2m1fn(nan))", "f.te:2:15: nan is no f4e2m1fn, which is from -6.0 to 6.0"),
+        ("B[0, 0] = 1e300 * 1e300", "f.te:2:17: 1e+300 * 1e+300 is beyond the numbers of every type"),
         ("B[0, 0] = sine(A[0, 0])", "f.te:2:11: there is no function 'sine'"),
         ("B[0, 0] = exp(1.0, 2.0)", "f.te:2:11: 'exp' takes 1 arguments, got 2"),
         ("C[0] = exp(C[1])", "f.te:2:8: stablehlo.exponential of u8"),
@@ -71,6 +81,7 @@ def test_of_the_whole(text: str, message: str) -> None:
         ("B[0, 0] = 1.0 1.0", "f.te:2:15: expected the end of the statement, got '1.0'"),
         ("par 8 i #fast { B[i, 0] = 1.0 }", "f.te:2:9: 'par' has no pragma '#fast'"),
         ("par 8 i #threads(2000) { B[i, 0] = 1.0 }", "pragma '#threads': expected 1 to 1024, got 2000"),
+        ("par 8 i #vector(3) { B[i, 0] = 1.0 }", "f.te:2:9: pragma '#vector': expected a power of two, got 3"),
         ("seq 4 k #stages(1) { B[k, 0] = 1.0 }", "f.te:2:9: pragma '#stages': expected 2 to 16, got 1"),
         ("seq 4 k #block { B[k, 0] = 1.0 }", "f.te:2:9: 'seq' takes one pragma, #stages(n), got '#block'"),
         ("par 4 i #mma #no_mma { B[i, 0] = 1.0 }", "pragma '#no_mma' says again what another one says"),
@@ -127,6 +138,13 @@ def test_of_the_whole(text: str, message: str) -> None:
 )
 def test_of_statements(statement: str, message: str) -> None:
     assert message in refused(_BODY.format(statement))
+
+
+def test_numbers_at_the_ends_of_their_types() -> None:
+    statements = "B[0, 0] = 3.4028235e38 B[0, 1] = -inf B[0, 2] = f32(f16(65519.0)) B[0, 3] = f32(f4e2m1fn(6.5))"
+    module = build(parse(_BODY.format(statements.replace(" B", "\nB")), "f.te")).module
+    constants = re.findall(r"dense<(\S+)> : tensor<f(?:32|16|4E2M1FN)>", str(module))
+    assert constants == ["3.40282347E+38", "0xFF800000", "6.550400e+04", "6.000000e+00"]
 
 
 def test_arguments_that_do_not_fit() -> None:

@@ -163,6 +163,48 @@ def test_errors_name_the_line() -> None:
     assert caught.value.location.line == line_of(wrong, 3)
 
 
+def test_loops_and_buffers_have_the_names_of_variables() -> None:
+    def rows() -> Any:
+        return loops.seq(2)
+
+    @loops.program
+    def named(A: loops.f32[8], B: loops.out(loops.f32[8])) -> None:
+        with loops.par(8) as i:
+            seq = loops.new(loops.f32)
+            seq[()] = 1.0
+            total = loops.new(loops.f32)
+            total[()] = 1.0
+            with loops.seq(4) as k:
+                total[()] += A[k]
+            before = k
+            with loops.seq(2) as k, loops.seq(2, "k_2") as x, rows() as A_:
+                total[()] += A[k + x] * loops.f32(A_)
+            B[i] = total[()] + seq[()]
+            assert before is not k
+
+    lines = [line.strip() for line in str(named).splitlines()]
+    heads = [line for line in lines if line.startswith(("par", "seq", "new"))]
+    assert heads == [
+        "par 8 |i| {",
+        "new b1: f32",  # A keyword of the language
+        "new total: f32",
+        "seq 4 |k| {",
+        "seq 2 |k_1| {",  # The first is another one, and may be meant still.
+        "seq 2 |k_2| {",
+        "seq 2 |i1| {",
+    ]
+
+
+def test_errors_say_what_was_written() -> None:
+    @loops.program
+    def wrong(A: loops.f32[64], B: loops.out(loops.f32[8, 8])) -> None:
+        with loops.par(8) as row, loops.par(8) as column:
+            B[row, column] = A[row * (column + 1)]
+
+    with pytest.raises(InvalidInput, match=r"'row \* \(column \+ 1\)' is not affine: one of the factors"):
+        xgpu.compile(wrong)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xgpu.loop_language.syntax import Assign, Binary, Element, Expr, Function, If, Let, Loop, Name, New, Number
+from xgpu.loop_language.syntax import Assign, Binary, Element, Expr, Function, If, Let, Loop, Name, New, NumberLiteral
 
 type Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -122,14 +122,14 @@ def interpret(function: Function, inputs: Sequence[np.ndarray[Any, Any]]) -> lis
 
 
 def _sizes(shape: Sequence[Expr]) -> list[int]:
-    return [int(size.value) for size in shape if isinstance(size, Number)]
+    return [int(size.value) for size in shape if isinstance(size, NumberLiteral)]
 
 
 def _run(statements: Sequence[Any], names: dict[str, int], arrays: Arrays) -> None:
     names, arrays = dict(names), dict(arrays)
     for statement in statements:
         match statement:
-            case Loop(extent=Number(value=extent)):
+            case Loop(extent=NumberLiteral(value=extent)):
                 for number in range(int(extent)):
                     _run(statement.body, {**names, statement.variable: number}, arrays)
             case If():
@@ -150,7 +150,7 @@ def _run(statements: Sequence[Any], names: dict[str, int], arrays: Arrays) -> No
 
 def _value(expr: Expr, names: Mapping[str, int], arrays: Arrays) -> int:
     match expr:
-        case Number(value=value):
+        case NumberLiteral(value=value):
             return int(value)
         case Name(name=name):
             return names[name] if name in names else int(arrays[name][()])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import xgpu
-from xgpu.packaging.model import SCRATCH_ALIGNMENT, Array, Package
+from xgpu.packaging.model import SCRATCH_ALIGNMENT, Package, PackageArray
 from xgpu.runtime.packing import packed, packed_empty, unpacked
 
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
@@ -99,7 +99,7 @@ def aligned(size: int, filled_with: int = 0) -> Any:
     return memory[start : start + size]
 
 
-def placed(array: Any, spec: Array) -> Any:
+def placed(array: Any, spec: PackageArray) -> Any:
     """The array in memory as a package takes it."""
     memory = aligned(spec.bytes)
     data = packed(array, spec.dtype) if spec.dtype.is_packed else np.ascontiguousarray(array).reshape(-1)
@@ -107,7 +107,7 @@ def placed(array: Any, spec: Array) -> Any:
     return memory
 
 
-def taken(memory: Any, spec: Array) -> Any:
+def taken(memory: Any, spec: PackageArray) -> Any:
     """The array that a package has written."""
     if spec.dtype.is_packed:
         assert memory.size == packed_empty(spec.shape, spec.dtype).size

@@ -9,7 +9,7 @@ import pytest
 
 import xgpu
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.driver.kernel import Kernel
+from xgpu.driver.kernel import ProgramKernel
 from xgpu.runtime import cuda_calls
 from xgpu.target.nvptx.cubin import find_ptxas
 
@@ -25,11 +25,11 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A GPU whose XLA takes machine code; the names of the kernels for which that is made."""
     names: list[str] = []
 
-    def machine_code(kernel: Kernel) -> bytes | None:
+    def machine_code(kernel: ProgramKernel) -> bytes | None:
         names.append(kernel.name)
         return CODE
 
-    monkeypatch.setattr(Kernel, "machine_code", property(machine_code))
+    monkeypatch.setattr(ProgramKernel, "machine_code", property(machine_code))
     monkeypatch.setattr(cuda_calls, "_takes_machine_code", lambda target: True)
     monkeypatch.setattr(cuda_calls, "_answers", {})
     monkeypatch.setattr(jax, "local_devices", lambda backend: [GPU])
@@ -59,7 +59,7 @@ def test_exported_programs_have_ptx(made: list[str]) -> None:
 
 
 def test_what_cannot_be_assembled_stays_ptx(made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Kernel, "machine_code", None)
+    monkeypatch.setattr(ProgramKernel, "machine_code", None)
     assert lowered().count(".visible .entry") == 2
 
 

@@ -20,10 +20,10 @@ from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of
 
 MOVED = ("stablehlo.transpose", "stablehlo.reshape", "stablehlo.convert")
-"""What may follow the last product in a chain: each element of the result is one of its own."""
+"""The operations that may follow the last product in a chain: each element of the result is one of its own."""
 
 
-class Space(NamedTuple):
+class SumSpace(NamedTuple):
     """The indices of what is computed between products.
 
     A block has rows along ``resident``, and goes along ``stepped`` and, in each step of that, along all ``loops``.
@@ -95,7 +95,7 @@ class ChainedSums:
     Of what lies between, ``elements`` are results, too.
     """
 
-    space: Space
+    space: SumSpace
     products: tuple[ArrayProduct, ...]
     sums: tuple[ComputedSum, ...]
     elements: tuple[ComputedElements, ...] = ()
@@ -238,7 +238,7 @@ def inverted(map_: IndexingMap, weights: Shape, shape: Shape) -> tuple[AffineExp
     return tuple(dim(found[number]) if number in found else constant(0) for number in range(len(weights)))
 
 
-def _space(first: ir.Operation, reached: Sequence[_Reached]) -> Space | str:
+def _space(first: ir.Operation, reached: Sequence[_Reached]) -> SumSpace | str:
     """Return how the indices of the first product's result are gone through."""
     shape = shape_of(first.results[0])
     sums = [each for each in reached if each.sums is not None]
@@ -259,10 +259,10 @@ def _space(first: ir.Operation, reached: Sequence[_Reached]) -> Space | str:
     resident = longest(sorted(free), shape)
     loops = tuple(sorted(contracted - {stepped}))
     others = [number for number in range(len(shape)) if number not in (resident, *contracted)]
-    return Space(shape, resident, stepped, loops, tuple(sorted(others, key=lambda each: (each in free, each))))
+    return SumSpace(shape, resident, stepped, loops, tuple(sorted(others, key=lambda each: (each in free, each))))
 
 
-def _left(op: ir.Operation, map_: IndexingMap, space: Space) -> int | None:
+def _left(op: ir.Operation, map_: IndexingMap, space: SumSpace) -> int | None:
     """Return the operand of a product that all steps of a block share; None if there is none."""
     used = _used(op, map_)
     if any(len(then(map_, access.map).symbols) != 1 for access in accesses(op)):

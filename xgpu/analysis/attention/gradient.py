@@ -106,7 +106,7 @@ def gradient_of(attention: Attention) -> Gradient | str:
 
 
 class _Readers:
-    """What reads the values that are computed from attention's logits, beside attention.
+    """Readers of the values that are computed from attention's logits, beside attention itself.
 
     Products are ``ends``, reductions ``sums``; ``others`` have the reason why they are neither.
     """
@@ -268,7 +268,7 @@ def _has_key(place: Place, attention: Attention) -> bool:
 
 
 class Multiplied(NamedTuple):
-    """What a value is the product of, element by element: values at some ``places``, and ``factors`` of other kinds.
+    """The factors of a value, element by element: values at some ``places``, and ``factors`` of other kinds.
 
     It is the negative of that if it ``is_negative``.
     """

@@ -1,4 +1,4 @@
-"""Which conditions hide logits, to be compared with those that make zeros of weights after the softmax."""
+"""Finds the conditions that hide logits, to be compared with those that make zeros of weights after the softmax."""
 
 import math
 from typing import NamedTuple

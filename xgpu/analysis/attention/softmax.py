@@ -203,7 +203,7 @@ def beyond(pad: ir.Operation, map_: IndexingMap) -> tuple[Constraint, ...]:
 
 
 class _Combination(NamedTuple):
-    """What reduces some elements: by a function, from a number on.
+    """A reduction of some elements: by a function, from a number on.
 
     Where ``hidden`` conditions do not hold, elements may be left out.
     """

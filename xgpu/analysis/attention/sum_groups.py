@@ -110,7 +110,7 @@ class _Refused:
 
 
 class _Found:
-    """What is found of the group of the ``first`` product: what is to be followed, and all ``seen`` so far.
+    """The part found so far of the ``first`` product's group: values to be followed, and all that were ``seen``.
 
     What sums over dimensions of one element are made of is followed last: the group of one product that leads there
     is not that of all that are met there, and no more ``is_mutual``.

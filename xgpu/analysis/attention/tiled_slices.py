@@ -1,4 +1,4 @@
-"""What values are computed from element by element: the operations, each once, and the indices that are read of each.
+"""Elementwise producers of values: the operations, each once, and the indices that are read of each.
 
 Programs read values at several indices, such as stencils and sums of neighbours do. What such a chain starts from is
 read at more indices with each step, so that following every index by itself takes exponential time.

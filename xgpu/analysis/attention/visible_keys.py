@@ -29,7 +29,7 @@ _NOT_NEGATIVE: _Differences = {
     "LE": lambda left, right: right - left,
     "LT": lambda left, right: right - left - 1,
 }
-"""What is not negative where a comparison holds."""
+"""A sum that is not negative where a comparison holds."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the weights of attention are multiplied by after the softmax, one by one, as a dropout does.
+"""Finds the factors of attention's weights after the softmax, one for each weight, as of a dropout.
 
 A dropout writes zero where a condition does not hold, and divides by the share of weights that are kept. Programs say
 so as a choice, or as a product with a condition that is made a number.

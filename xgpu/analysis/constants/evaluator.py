@@ -1,4 +1,4 @@
-"""What the operations of a block make of constants alone: which do, and the arrays that they make."""
+"""Evaluates the operations of a block that read constants alone: finds them, and makes their arrays."""
 
 import math
 from collections.abc import Sequence

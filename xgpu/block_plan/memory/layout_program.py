@@ -48,7 +48,7 @@ class Rule:
         return {tile for way in self.ways for tile, _ in way}
 
     def cost(self, chosen: Mapping[int, Option]) -> int:
-        """Return what it costs for the tiles that are chosen; the others may be anything."""
+        """Return the cost for the tiles that are chosen; the others may be anything."""
         for way in self.ways:
             if all(tile not in chosen or chosen[tile].has(dimension) for tile, dimension in way):
                 return 0

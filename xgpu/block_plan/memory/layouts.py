@@ -8,7 +8,7 @@ go along one dimension, not a reduced one, which is innermost or swizzled in all
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from xgpu.block_plan.graph import Node, Tile
+from xgpu.block_plan.graph import PlanNode, Tile
 from xgpu.block_plan.memory.layout_program import LayoutProgram, Option, Rule, Way, best
 from xgpu.block_plan.memory.strides import strides_of, tile_bytes
 from xgpu.block_plan.order.events import StagedGraph
@@ -90,7 +90,7 @@ def _rule(plan: StagedGraph, ways: Sequence[Sequence[tuple[int, int]]], penalty:
         yield Rule(tuple(found), penalty)
 
 
-def _iterations(plan: StagedGraph, node: Node) -> Iterator[list[tuple[int, int]]]:
+def _iterations(plan: StagedGraph, node: PlanNode) -> Iterator[list[tuple[int, int]]]:
     """Yield the dimensions of all tiles for each dimension that an operation may go along."""
     (result,) = node.results
     shape = plan.graph.tiles[node.operands[0] if node.kind == "reduce" else result].shape
@@ -122,7 +122,7 @@ def _roots(plan: StagedGraph, tile: int, where: Where) -> list[tuple[int, Where]
     return found
 
 
-def _into(plan: StagedGraph, node: Node, operand: int) -> Where:
+def _into(plan: StagedGraph, node: PlanNode, operand: int) -> Where:
     """Return the operand's dimension for each dimension of a node's result or reduction; none for a mixed one."""
     rank = len(plan.graph.tiles[operand].shape)
     if node.kind == "spread" and node.axes is not None:

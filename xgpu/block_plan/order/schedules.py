@@ -21,7 +21,7 @@ _MOST_LOOPS = 4
 
 
 @dataclass(frozen=True)
-class Schedule:
+class FoundSchedule:
     """An order, and the nodes before which all threads meet: so many in steps, and outside; ``peak`` bytes in use."""
 
     order: BlockOrder
@@ -36,7 +36,7 @@ class Schedule:
         return self.in_steps, self.outside, self.peak
 
 
-def schedule(plan: StagedGraph, sizes: Mapping[int, int], given: Collection[int] = ()) -> Schedule:
+def schedule(plan: StagedGraph, sizes: Mapping[int, int], given: Collection[int] = ()) -> FoundSchedule:
     """Return the best order that is found, the one of the text if none is better; with ``given`` meetings that one.
 
     ``sizes`` are the bytes of each memory.
@@ -49,7 +49,7 @@ def schedule(plan: StagedGraph, sizes: Mapping[int, int], given: Collection[int]
     return best if given else _with_early_copies(plan, best)
 
 
-def _with_early_copies(plan: StagedGraph, found: Schedule) -> Schedule:
+def _with_early_copies(plan: StagedGraph, found: FoundSchedule) -> FoundSchedule:
     """Move what is copied ahead to where a step can first do it, without another meeting."""
     order = found.order
     for node in plan.ahead:
@@ -67,7 +67,7 @@ def _with_early_copies(plan: StagedGraph, found: Schedule) -> Schedule:
     return replace(found, order=order)
 
 
-def _searched(plan: StagedGraph, sizes: Mapping[int, int]) -> Iterator[Schedule]:
+def _searched(plan: StagedGraph, sizes: Mapping[int, int]) -> Iterator[FoundSchedule]:
     """Yield the schedules for each way to place the meetings between steps: at their end, or where they begin."""
     loops = [number for number in plan.graph.within(0) if plan.graph.nodes[number].kind == "steps"]
     bodies = {
@@ -91,12 +91,12 @@ def _searched(plan: StagedGraph, sizes: Mapping[int, int]) -> Iterator[Schedule]
             yield _schedule(plan, sizes, whole, wanted)
 
 
-def _schedule(plan: StagedGraph, sizes: Mapping[int, int], order: BlockOrder, met: frozenset[int]) -> Schedule:
+def _schedule(plan: StagedGraph, sizes: Mapping[int, int], order: BlockOrder, met: frozenset[int]) -> FoundSchedule:
     used = lifetimes(plan, order, met)
     spans = max((each.bit_length() for each in used.values()), default=0)
     peak = max((sum(sizes[each] for each in used if used[each] >> span & 1) for span in range(spans)), default=0)
     in_steps = sum(plan.graph.nodes[number].region != 0 for number in met)
-    return Schedule(order, met, in_steps, len(met) - in_steps, peak)
+    return FoundSchedule(order, met, in_steps, len(met) - in_steps, peak)
 
 
 def _own(plan: StagedGraph, steps: int, sizes: Mapping[int, int]) -> dict[int, int]:

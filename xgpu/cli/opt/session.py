@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import shlex
 import time
 from collections.abc import Iterator
 from typing import Literal, cast
@@ -23,6 +24,7 @@ from xgpu.passes.framework.manager import MlirPass, Step
 from xgpu.passes.framework.remarks import Remark
 
 PROGRAM = "xgpu-opt"
+_OTHER_LANGUAGES = re.compile(r".*\.(py(:\w*)?|te|hlo)", re.DOTALL)
 _SEPARATOR = "// -----\n"
 _SEPARATOR_LINE = re.compile(r"^// -----[ \t\r]*(?:\n|\Z)", re.MULTILINE)
 _MAX_PIPELINE_DEPTH = 50
@@ -54,6 +56,7 @@ class Session:
             _parse_pipeline(self._options.pipeline)
             for names in (self._options.print_ir_before, self._options.print_ir_after):
                 _check_pass_names(names)
+        _check_language(self._options.file)
         text = read_text(self._options.file)
         self._sources = Sources.of_text(self._name, text)
         outputs = [self._output_of(part, line) for part, line in self._parts(text)]
@@ -186,6 +189,15 @@ class _Timer:
 
     def __exit__(self, *exception: object) -> None:
         self._times[self._name] = self._times.get(self._name, 0.0) + time.perf_counter() - self._start
+
+
+def _check_language(file: str) -> None:
+    """Raise InvalidInput for a program that is no MLIR text yet, by the ending of its file's name."""
+    if _OTHER_LANGUAGES.fullmatch(file):
+        raise InvalidInput(
+            f"'{file}' is no MLIR text; xgpu compile makes such of it:"
+            f" xgpu compile {shlex.quote(file)} --emit LEVEL | {PROGRAM} -p PASSES"
+        )
 
 
 def _parse_pipeline(text: str | None) -> list[Step]:

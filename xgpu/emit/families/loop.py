@@ -177,7 +177,7 @@ class ElementwiseFusion:
 
     @cached_property
     def accesses(self) -> list[Access]:
-        """What an element of each result writes and reads."""
+        """The accesses by which an element of each result is read and written."""
         facts, results = self.fusion.facts, self.fusion.results
         accesses: list[Access] = [(root, identity_map(self.shape)) for root in results]
         return accesses + [access for root in results for access in facts.arrays_read(root, with_heroes=True)]

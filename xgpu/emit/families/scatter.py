@@ -18,7 +18,7 @@ from xgpu.dialects.attributes import OVERWRITES, int_array
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.families.loop import block_field, run_field
-from xgpu.emit.families.update_runs import Elements, all_of, checked_index, inputs_read, prologue, updates
+from xgpu.emit.families.update_runs import UpdatedElements, all_of, checked_index, inputs_read, prologue, updates
 from xgpu.emit.kernel_builder import KernelBuilder, Tensor, entry_function, loop, put, when
 from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
@@ -111,9 +111,9 @@ class ScatterEmitter:
         return ScatterInputs(self.fusion, hero.operands[len(hero.results)], self.updates)
 
     @property
-    def elements(self) -> Elements:
+    def elements(self) -> UpdatedElements:
         """The elements of the updates of each thread."""
-        return Elements(self.maps.update_shape, self.schedule.vector, self.schedule.threads)
+        return UpdatedElements(self.maps.update_shape, self.schedule.vector, self.schedule.threads)
 
     def launch_dimensions(self) -> LaunchDimensions:
         """Blocks along x that cover the updates once."""
@@ -213,9 +213,9 @@ class OrderedScatterEmitter(ScatterEmitter):
         self.parallel = () if packed else self.maps.separate_dims
 
     @property
-    def elements(self) -> Elements:
+    def elements(self) -> UpdatedElements:
         """The elements of the updates' separate dimensions of each thread."""
-        return Elements(tuple(self.maps.update_shape[i] for i in self.parallel), 1, self.schedule.threads)
+        return UpdatedElements(tuple(self.maps.update_shape[i] for i in self.parallel), 1, self.schedule.threads)
 
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[window, element of it] -> element of the updates; see `ScatterEmitter`."""

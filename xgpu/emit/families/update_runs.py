@@ -26,7 +26,7 @@ from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)
-class Elements:
+class UpdatedElements:
     """Runs of ``run`` elements of an array of ``shape``, in row-major order, one for each thread."""
 
     shape: Shape

@@ -16,7 +16,7 @@ from xgpu.costs.values import instructions
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values, apply_map, clamped_index
 from xgpu.emit.families.loop import block_field, run_field
-from xgpu.emit.families.update_runs import Elements, inputs_read, prologue, updates
+from xgpu.emit.families.update_runs import UpdatedElements, inputs_read, prologue, updates
 from xgpu.emit.kernel_builder import Emits, KernelBuilder, KernelTile, Tensor, emit_alone, loop
 from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.op import element_dtype
@@ -118,7 +118,7 @@ class UpdateSliceEmitter:
         self.schedule = schedule
         self.heroes = facts.heroes
         self.shape = facts.shape
-        self.elements = Elements(self.shape, schedule.vector, schedule.threads)
+        self.elements = UpdatedElements(self.shape, schedule.vector, schedule.threads)
 
     def launch_dimensions(self) -> LaunchDimensions:
         """Blocks along x that cover the updates once."""

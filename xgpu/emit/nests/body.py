@@ -75,7 +75,7 @@ class Memories:
 
 @dataclass(frozen=True)
 class Iteration:
-    """What a thread has in an iteration: numbers of loops, elements that were computed, and buffers in registers."""
+    """A thread's values in an iteration: numbers of loops, elements that were computed, and buffers in registers."""
 
     indices: dict[ir.Value, Index] = field(default_factory=dict)
     elements: dict[ir.Value, ir.Value] = field(default_factory=dict)
@@ -334,7 +334,7 @@ _STRUCTURE: dict[str, Callable[[BodyWriter, ir.OpView], None]] = {
     WhereOp.OPERATION_NAME: BodyWriter._where,  # type: ignore[dict-item]
     BarrierOp.OPERATION_NAME: BodyWriter._barrier,  # type: ignore[dict-item]
 }
-"""How operations are written that hold others, or are of all threads."""
+"""The writers of operations that hold others, or are of all threads."""
 
 _STATEMENTS: dict[str, Callable[[BodyWriter, ir.OpView], None]] = {
     NewOp.OPERATION_NAME: BodyWriter._new,  # type: ignore[dict-item]
@@ -346,7 +346,7 @@ _STATEMENTS: dict[str, Callable[[BodyWriter, ir.OpView], None]] = {
     AsmOp.OPERATION_NAME: BodyWriter._asm,  # type: ignore[dict-item]
     AnchorOp.OPERATION_NAME: BodyWriter._anchor,  # type: ignore[dict-item]
 }
-"""How the other operations of an iteration are written; those that are not here compute elements of elements."""
+"""The writers of the other operations of an iteration; those that are not here compute elements of elements."""
 
 
 def _written_out(seq: SeqOp, together: int) -> int:

@@ -21,7 +21,7 @@ _MMA = re.compile(
 )
 _SHUFFLE = re.compile(r"shfl\.sync\.(bfly|idx|up|down)\.b32 \$0, \$1, (\$2|\d+), (0|31), (?:0xffffffff|-1);")
 _ELEMENTS = {"s8": "si8", "u8": "ui8", "e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}
-"""What PTX calls elements of matrices by other names."""
+"""PTX's names of elements of matrices, where it has others."""
 KNOWN = "mma.sync.aligned.m16n8k*.row.col with f32 or s32 sums, shfl.sync.{bfly, idx, up, down}.b32"
 """The instructions of the table, in words."""
 

@@ -1,4 +1,4 @@
-"""What groupings ask of a block's operations: it is the same however often the values are grouped."""
+"""Facts of a block's operations for groupings: they are the same however often the values are grouped."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set

@@ -15,7 +15,7 @@ from xgpu.indexing.hlo_maps import access_kind
 from xgpu.structure import captured, dtype_of, is_argument, producer
 
 _ONE_ELEMENT = ("elementwise", "indexing")
-"""How operations read their operands that compute each element from one of each operand."""
+"""The operands' maps of operations that compute each element from one of each operand."""
 
 
 class Moves:

@@ -1,4 +1,4 @@
-"""What operations that update arrays in their own memory read: kernels of one level may run in any order."""
+"""Finds the arrays that operations read which update memory in place: kernels of one level may run in any order."""
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ class Updates(Hashable, Protocol):
 
 @dataclass(eq=False)
 class _Known:
-    """What a kernel reads: the values that it computes or loads, the arrays in memory that these are, or may be of.
+    """The reads of a kernel: the values that it computes or loads, the arrays in memory that these are, or may be of.
 
     ``updated`` are the arrays that it updates.
     """
@@ -32,7 +32,7 @@ class _Known:
 
 
 class Reach:
-    """What operations reach from their operands, through values that are not stored before their level.
+    """Finds the values that operations reach from their operands, through values not stored before their level.
 
     ``views`` has the arrays in whose memory values are, ``order`` the number of each operation. What is found of a
     group is kept, so that a value that many of its heroes are computed from is followed once; `changed` says that a

@@ -40,12 +40,12 @@ from xgpu.records import dataclass
 type _Choice = dict[Number, int]
 """Values to store, each with the level of the kernel that does."""
 type _Needed = Sequence[Need[Group]]
-"""How often which kernels compute a value."""
+"""The number of times that each kind of kernel computes a value."""
 
 _ROUNDS = 3
 """Iteration limit. Costs and the stored values depend on each other; two iterations mostly reach the fixed point."""
 _MOST_GROWTH = 4
-"""How many times as much as after the round before kernels may compute: more is no step towards the fixed point."""
+"""The factor by which a round may let kernels compute more: beyond it, it is no step towards the fixed point."""
 _READ_BY_THREAD = 16
 """Elements that a thread of a reduction reads, about."""
 _HIDDEN_MOVES = 2
@@ -57,7 +57,7 @@ _MOST_INSTRUCTIONS = 20 * MOST_VISITED
 _MANY = "computed {} times for each element otherwise; storing it pays from {} instructions on, and it takes more"
 _FEW = "computed {} times for each element; storing it would pay from {} instructions on, and it takes fewer"
 _CHEAP = "computed {} times for each element, in less time than storing it takes, whatever it is computed from"
-_COSTS = "to recompute it in {} kernels takes the time of {:,.0f} bytes of traffic, to store and read it {:,.0f}"
+_COSTS = "to recompute it takes the time of {:,.0f} bytes of traffic (kernels: {}), to store and read it {:,.0f}"
 """Texts of reasons."""
 _LONG = Reason("one thread would compute an element of what is computed from it for many launches otherwise")
 _GROUPINGS = 8
@@ -114,7 +114,7 @@ def _may_be_stored(block: NumberedBlock, number: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """What rounds ask of a ``grouping``, by numbers of the values of its ``block``.
+    """Facts of a ``grouping`` for its rounds, by numbers of the values of its ``block``.
 
     ``stored_at`` has the level of the kernel that stores each value of ``grouping``, ``levels`` the lowest level of one
     that can read it. ``read_at`` is ``stored_at`` with what is given. ``own`` has the group whose hero, or whose hero's
@@ -215,7 +215,7 @@ class _Round:
         self.awaited = set[Number]()
         """Those to wait for."""
         self.needs = 0
-        """How many kinds of kernels compute a value, for all values together."""
+        """The number of kinds of kernels that compute a value, for all values together."""
         # How many kernels wait for one, each for the next, by this round's decisions: levels do not have these yet.
         self._followed: dict[Group, int] = {}
         # Loops that differ only in what they compute: the first, which stands for all, and how many there are.
@@ -373,7 +373,7 @@ class _Round:
         extra = self._launch + once if is_extra else 0
         is_long = operations >= MOST_OPERATIONS and readers > is_extra
         is_worth = is_long or again - readers * size > size + extra
-        reason = Reason(_COSTS, (readers, again, (readers + 1) * size + extra))
+        reason = Reason(_COSTS, (again, readers, (readers + 1) * size + extra))
         if is_long:
             reason = Reason("{} kernels would have to recompute it, in {} operations or more", (readers, most))
         if self._decide(value, Decision(Verdict.STORED if is_worth else Verdict.RECOMPUTED, of, reason)):
@@ -386,7 +386,7 @@ class _Round:
         """Decide whether kernels of several levels wait for one more, before all of them, and read a value."""
         size, once, again, _ = self._traffic(value, level, MOST_VISITED, needed)
         readers = _kernels(needed)
-        reason = Reason(_COSTS, (readers, again, (readers + 1) * size + self._launch + once))
+        reason = Reason(_COSTS, (again, readers, (readers + 1) * size + self._launch + once))
         is_worth = again - readers * size > size + self._launch + once
         return Decision(Verdict.STORED if is_worth else Verdict.RECOMPUTED, self._block.values[value], reason)
 

@@ -46,7 +46,7 @@ def with_carried_slices(op: ir.Operation) -> SplitLoop | None:
 
 
 class _Values(dict[ir.Value, ir.Value]):
-    """What values of the old loop are in the new one; those from around it are themselves."""
+    """The values in the new loop for those of the old one; those from around it are themselves."""
 
     def __missing__(self, value: ir.Value) -> ir.Value:
         return value

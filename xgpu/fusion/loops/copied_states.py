@@ -6,7 +6,7 @@ from xgpu import ir
 from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.analysis.heroes import is_hero
 from xgpu.analysis.in_place import can_update_in_place, updated_operands
-from xgpu.analysis.root_indices import Walk, own_and_moved
+from xgpu.analysis.root_indices import KernelWalk, own_and_moved
 from xgpu.fusion.fallback import fallback_reason
 from xgpu.indexing.access import shape_of
 from xgpu.structure import body_of, defining_op, is_argument, is_constant, terminator_of
@@ -48,7 +48,7 @@ def _is_copied(state: ir.Value, following: ir.Value) -> bool:
         return False
     if is_argument(value):
         return value.owner == state.owner
-    return not _is_read_from_memory(value) and state in own_and_moved(Walk([value]), _is_read_from_memory)[1]
+    return not _is_read_from_memory(value) and state in own_and_moved(KernelWalk([value]), _is_read_from_memory)[1]
 
 
 def _is_read_from_memory(value: ir.Value) -> bool:

@@ -33,7 +33,7 @@ class NotSplit(Exception):
 
 
 _Recipe = tuple[list[_Key], Callable[[list[ir.Value]], ir.Value]]
-"""What an element is made of, and how."""
+"""The operations that an element is made of."""
 _DYNAMIC_SLICE, _REDUCE = "stablehlo.dynamic_slice", "stablehlo.reduce"
 SCATTER = "stablehlo.scatter"
 _ELEMENTWISE = frozenset(name for name, each in OPERATIONS.items() if each.kind == "elementwise")

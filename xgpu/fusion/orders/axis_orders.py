@@ -43,11 +43,11 @@ _SECTOR_BYTES = 32
 _LEAST_SHARE = 1 / 8
 """The least part of its bytes that a transpose of whole rows costs: it takes no tile, but it takes time."""
 _UNTILED = 8
-"""How many times the bytes it costs to read elements one by one: a sector has so many of 32 bits."""
+"""The cost of reading elements one by one, in times of their bytes: a sector has so many of 32 bits."""
 _FREE_STEPS = 6
 """Operations one after the other that are as soon made again, such as those of a mask by two indices."""
 _MOST_ROUNDS = 4
-"""How often each group is asked for a better order; two rounds were enough for all programs tried."""
+"""The number of times that each group is asked for a better order; two rounds were enough for all programs tried."""
 _MOST_JOINED = 16
 """Groups that reshapes connect of which the orders are tried together, and edges of each but the first: time is linear.
 
@@ -134,7 +134,7 @@ def _bytes(value: ir.Value) -> float:
 
 
 def _moved(value: ir.Value, shape: Sequence[int], permutation: Order) -> float:
-    """Return what it costs to transpose the elements of ``value`` in such a shape, in bytes.
+    """Return the cost of transposing the elements of ``value`` in such a shape, in bytes.
 
     Rows that stay together fill the more of the sectors that they touch the longer they are.
     """
@@ -154,7 +154,7 @@ def _parted(op: ir.Operation) -> set[int]:
 
 
 def _parted_bytes(op: ir.Operation, order: Order) -> float:
-    """Return what it costs that neighbours in memory, in an order, come from different places, in bytes.
+    """Return the cost, in bytes, of neighbours in memory, in an order, that come from different places.
 
     Parts of a concatenation that are rows of whole sectors cost as little as those that a transpose moves.
     """
@@ -172,7 +172,7 @@ def _share_of_rows(row_bytes: float) -> float:
 
 
 def _read_cost(value: ir.Value, order: Order) -> float:
-    """Return what it costs that a value from outside all groups is read in another order."""
+    """Return the cost of reading a value from outside all groups in another order."""
     if is_free(value):
         return 0
     op = defining_op(value)
@@ -183,7 +183,7 @@ def _read_cost(value: ir.Value, order: Order) -> float:
 
 
 def _given_cost(value: ir.Value, users: Sequence[ir.Operation], order: Order) -> float:
-    """Return what it costs that operations read ``value``, which is in another order, in that of the program.
+    """Return the cost of reading ``value``, which is in another order, in the program's order.
 
     They share what is transposed for them. Reductions take any order, and their results are in another then; products
     read rows and columns alike.
@@ -221,7 +221,7 @@ class _Group:
         return len(self.edges) <= _MOST_JOINED
 
     def cost(self) -> float:
-        """Return what is transposed around the group, but for its edges, in bytes."""
+        """Return the bytes that are transposed around the group, but for its edges."""
         order, given = self.order, given_order(len(self.order))
         if order == given:
             return self._reduced_cost()
@@ -230,7 +230,7 @@ class _Group:
         return total + sum(max(_parted_bytes(op, order) - _parted_bytes(op, given), 0) for op in self.parting)
 
     def _reduced_cost(self) -> float:
-        """Return what it costs, in bytes, that reductions read values that are transposed before: each kernel does it.
+        """Return the cost, in bytes, of transposing what reductions read: each kernel does it.
 
         Otherwise only what reads them in the program's order does.
         """
@@ -242,7 +242,7 @@ class _Group:
         return _LEAST_SHARE * sum(map(_bytes, reduced))
 
     def read_cost(self, value: ir.Value, order: Order) -> float:
-        """Return what it costs that the group reads a value from outside all groups in an order."""
+        """Return the cost of the group's reads of a value from outside all groups in an order."""
         return _read_cost(value, order) * (_UNTILED if self.is_pieced else 1)
 
     def improve(self, least_bytes: int) -> bool:
@@ -271,7 +271,7 @@ def _take(orders: Mapping[_Group, Order]) -> None:
 
 
 def _cost(orders: Mapping[_Group, Order]) -> float:
-    """Return what is transposed around groups that take such orders, in bytes."""
+    """Return the bytes that are transposed around groups that take such orders."""
     _take(orders)
     edges = dict.fromkeys(edge for group in orders for edge in group.edges)
     return sum(group.cost() for group in orders) + sum(edge.cost() for edge in edges)

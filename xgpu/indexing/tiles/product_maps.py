@@ -99,7 +99,7 @@ class Product:
 
     @property
     def groups(self) -> int:
-        """How many groups rows are in, each with a matrix of its own; 0 if they are in none."""
+        """The number of groups that rows are in, each with a matrix of its own; 0 if they are in none."""
         return 0
 
     @property

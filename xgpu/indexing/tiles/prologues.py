@@ -20,7 +20,7 @@ _IOTA = "stablehlo.iota"
 
 @dataclass(frozen=True)
 class Prologue:
-    """How an operand of a product is computed, the one of a ``number``, element by element.
+    """The computation of a product's operand, the one of a ``number``, element by element.
 
     Each of its elements needs one of ``array`` that no other needs, which is where ``access`` leads to from its
     indices. Elements of ``others``, such as scales, are shared by many. ``operations`` compute it, the last one first.
@@ -62,7 +62,7 @@ def narrow_text() -> str:
 
 
 class _Reading:
-    """What is ``read`` to compute a value, each array with the map from the value's indices, or the ``problem``."""
+    """The arrays ``read`` to compute a value, each with the map from the value's indices, or the ``problem``."""
 
     def __init__(self, value: ir.Value):
         self.read: list[tuple[ir.Value, IndexingMap]] = []

@@ -15,11 +15,11 @@ from xgpu.structure import dtype_of
 
 _SIZES = ("s32", "s64")
 GROUP_BYTES = 8
-"""What a block keeps of each group: how many tiles and how many rows there are before."""
+"""The numbers that a block keeps of each group: how many tiles and how many rows there are before."""
 _MOST_GROUPS = 4096
 """Groups of which that leaves room for tiles."""
 _BANDS = 8
-"""What rows of tiles are a multiple of if there are more, so that they can be computed in bands."""
+"""The divisor of longer tiles' rows, so that they can be computed in bands."""
 _SOURCE, _GROUP, _FIRST, _COUNT, _STEP = range(3, 8)
 """The dimensions of the maps, after the numbers of the grid: what `xgpu.group_rows` returns, then the step."""
 
@@ -34,7 +34,7 @@ class RaggedProduct(Product):
 
     @cached_property
     def dimensions(self) -> RaggedDimensions:
-        """Which dimension of an operand is which."""
+        """The roles of an operand's dimensions."""
         found = RaggedDimensions.of(self.op)
         assert found is not None
         return found
@@ -51,7 +51,7 @@ class RaggedProduct(Product):
 
     @property
     def groups(self) -> int:
-        """How many groups, and matrices, there are."""
+        """The number of groups, and of matrices."""
         return shape_of(self.op.operands[1])[self.dimensions.group]
 
     @cached_property
@@ -67,7 +67,7 @@ class RaggedProduct(Product):
 
     @property
     def group_sizes(self) -> ir.Value:
-        """How many rows each group has."""
+        """The number of rows that each group has."""
         return self.op.operands[2]
 
     @property

@@ -16,9 +16,9 @@ MAX_BOX = 256
 MAX_TENSOR_SIZE = 1 << 32
 """Elements of a tensor along a dimension."""
 STRIDE_BYTES = 16
-"""Of what the distances between rows are multiples."""
+"""The divisor of distances between rows."""
 MAX_STRIDE_BYTES = 1 << 40
-"""What they are below."""
+"""The bound of these distances."""
 _PARTS = "parts of a byte are in it"
 _UNEVEN = "its elements are not equally far apart in memory"
 

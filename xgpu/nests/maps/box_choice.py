@@ -1,4 +1,4 @@
-"""Which boxes of iterations threads may go through together: those for which a seq loop inside reads less."""
+"""Lists the boxes of iterations that threads may go through together: those for which a seq loop inside reads less."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""How good a map of boxes is, whose iterations a thread goes through together: in how few passes memory is read."""
+"""Scores a map of boxes, whose iterations a thread goes through together: in how few passes memory is read."""
 
 import math
 from collections.abc import Sequence

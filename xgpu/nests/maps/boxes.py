@@ -57,7 +57,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Steps:
+class BoxSteps:
     """The steps of a thread, a box each: a map to all indices that the box has, each once.
 
     ``points`` are the box's iterations: for each loop the number of the result that is its index.
@@ -67,7 +67,7 @@ class Steps:
     points: tuple[tuple[int, ...], ...]
 
 
-def steps_of(map_: IndexingMap, count: int) -> Steps:
+def steps_of(map_: IndexingMap, count: int) -> BoxSteps:
     """Return a thread's steps, where the last ``count`` range variables are those of a box."""
     first = len(map_.symbols) - count
     found: dict[tuple[int, AffineExpr], int] = {}
@@ -79,7 +79,7 @@ def steps_of(map_: IndexingMap, count: int) -> Steps:
     lowest = {first + number: constant(each.lower) for number, each in enumerate(map_.symbols[first:])}
     constraints = tuple((expr.substitute(None, lowest), interval) for expr, interval in map_.constraints)
     results = tuple(index for _, index in found)
-    return Steps(IndexingMap(map_.dims, map_.symbols[:first], results, constraints), tuple(points))
+    return BoxSteps(IndexingMap(map_.dims, map_.symbols[:first], results, constraints), tuple(points))
 
 
 def box_problems(map_: IndexingMap, band: Sequence[ParOp]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""How good a map from threads to iterations is: which sectors of memory its warps touch, and in how many accesses."""
+"""Scores a map from threads to iterations: which sectors of memory its warps touch, and in how many accesses."""
 
 import math
 from collections.abc import Sequence

@@ -106,4 +106,4 @@ _RULES: Mapping[str, _Rule] = {
     "arith.select": _selected,
     "arith.trunci": _extended,
 }
-"""How operations bound their results; a result that its type cannot hold has wrapped, and is any of the type."""
+"""The bounds of operations' results; a result that its type cannot hold has wrapped, and is any of the type."""

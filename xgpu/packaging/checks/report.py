@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from xgpu.driver.kernel import Kernel
+from xgpu.driver.kernel import ProgramKernel
 from xgpu.errors import InvalidInput
 from xgpu.interface.api import Compiled
 from xgpu.packaging.checks.proofs import Proof, prove, unknown
@@ -59,7 +59,7 @@ def check_program(target: str, program: Compiled) -> Checked:
     return Checked(target, proofs, has_run, is_cut)
 
 
-def _proof(kernel: Kernel) -> Proof:
+def _proof(kernel: ProgramKernel) -> Proof:
     if "tiles" in kernel.modules:
         return unknown(kernel.name, "its blocks work on tiles, and maps do not say when copies and products are done")
     try:

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from xgpu.packaging.files.filling import filled, table
 from xgpu.packaging.files.interface import Interface, aliasing, described_arrays
 from xgpu.packaging.model import (
-    Array,
     ChoiceStep,
     CopyStep,
     LaunchStep,
     LoopStep,
     Package,
-    Signature,
+    PackageArray,
+    PackageSignature,
     Step,
     StepMemory,
     SwapStep,
@@ -32,7 +32,7 @@ _ADDS = {
     " * the stream to read them, so that all but the last part has been done when it returns;\n"
     " * it cannot be captured.",
 }
-"""What the header says, by whether a call waits."""
+"""The header's sentences, by whether a call waits."""
 
 
 def c_files(interface: Interface) -> dict[str, str]:
@@ -100,7 +100,7 @@ def _values(interface: Interface) -> dict[str, str]:
 _NO_HOST = '#error "this package was exported without a host library"\nstatic const kernel kernels[1];'
 
 
-def _launches(signature: Signature) -> Iterator[LaunchStep]:
+def _launches(signature: PackageSignature) -> Iterator[LaunchStep]:
     for variant in signature.variants:
         yield from (step for step in all_steps(variant.steps) if isinstance(step, LaunchStep))
 
@@ -121,11 +121,11 @@ def _tables(interface: Interface) -> Iterator[str]:
     yield table("signature signatures", [_signature_row(each, n) for n, each in enumerate(package.signatures)])
 
 
-def _array_row(array: Array, extent: int) -> str:
+def _array_row(array: PackageArray, extent: int) -> str:
     return f"{{{array.bytes}, {array.alignment}, {extent}}}"
 
 
-def _signature_row(signature: Signature, number: int) -> str:
+def _signature_row(signature: PackageSignature, number: int) -> str:
     sizes = ", ".join(map(str, signature.sizes)) or "0"
     pairs = f"pairs_{number}, {len(signature.in_place)}"
     return f"{{{{{sizes}}}, arrays_{number}, {pairs}, {signature.scratch_bytes}, variants_{number}}}"

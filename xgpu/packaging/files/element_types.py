@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from xgpu.dtypes import DType
-from xgpu.packaging.model import Array
+from xgpu.packaging.model import PackageArray
 from xgpu.records import dataclass
 
 _NUMBERS = {
@@ -23,7 +23,7 @@ _PARTS = {"c64": "f32", "c128": "f64"}
 
 
 @dataclass(frozen=True)
-class ElementType:
+class CElementType:
     """The type of what an array's pointer points to: several elements if they share a byte, else one.
 
     ``c`` and ``rust`` are its names; ``c_declaration`` and ``rust_declaration`` declare it, empty for types of the
@@ -36,21 +36,21 @@ class ElementType:
     rust_declaration: str
 
     @staticmethod
-    def count(array: Array) -> int:
+    def count(array: PackageArray) -> int:
         """Return how many of its type an array's pointer points to."""
         return array.bytes // max(array.dtype.storage_bits // 8, 1)
 
 
-def element_type(dtype: DType, package: str) -> ElementType:
+def element_type(dtype: DType, package: str) -> CElementType:
     """Return what elements of a type are called in a package's code."""
     if dtype.hlo in _NUMBERS:
-        return ElementType(*_NUMBERS[dtype.hlo], "", "")
+        return CElementType(*_NUMBERS[dtype.hlo], "", "")
     name = f"{dtype.hlo}x{8 // dtype.bits}" if dtype.is_packed else dtype.hlo
     c, rust = f"{package}_{name}", name.capitalize()
     if dtype.kind == "complex":
         c_part, rust_part = _NUMBERS[_PARTS[dtype.hlo]]
         what = "A complex number."
-        return ElementType(
+        return CElementType(
             c,
             rust,
             f"/* {what} */\ntypedef struct {c} {{\n  {c_part} re;\n  {c_part} im;\n}} {c};",
@@ -59,7 +59,7 @@ def element_type(dtype: DType, package: str) -> ElementType:
         )
     bits = 16 if dtype.storage_bits == 16 else 8
     what = _description(dtype)
-    return ElementType(
+    return CElementType(
         c,
         rust,
         f"/* {what} */\ntypedef uint{bits}_t {c};",
@@ -67,7 +67,7 @@ def element_type(dtype: DType, package: str) -> ElementType:
     )
 
 
-def declared_types(arrays: Iterable[Array], package: str) -> list[ElementType]:
+def declared_types(arrays: Iterable[PackageArray], package: str) -> list[CElementType]:
     """Return the types that a package must declare for its arrays, each once."""
     types = {each.dtype: element_type(each.dtype, package) for each in arrays}
     return [types[dtype] for dtype in sorted(types, key=str) if types[dtype].c_declaration]

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import xgpu
-from xgpu.packaging.files.element_types import ElementType, declared_types, element_type
-from xgpu.packaging.model import SCRATCH_ALIGNMENT, Array, Package
+from xgpu.packaging.files.element_types import CElementType, declared_types, element_type
+from xgpu.packaging.model import SCRATCH_ALIGNMENT, Package, PackageArray
 from xgpu.records import dataclass
 
 _HOST_NOTE = (
@@ -37,17 +37,17 @@ class Interface:
         return xgpu.__version__
 
     @property
-    def arguments(self) -> tuple[Array, ...]:
+    def arguments(self) -> tuple[PackageArray, ...]:
         """The arguments, of the first sizes."""
         return self.package.signatures[0].arguments
 
     @property
-    def results(self) -> tuple[Array, ...]:
+    def results(self) -> tuple[PackageArray, ...]:
         """The results, of the first sizes."""
         return self.package.signatures[0].results
 
     @property
-    def arrays(self) -> tuple[Array, ...]:
+    def arrays(self) -> tuple[PackageArray, ...]:
         """Arguments, then results."""
         return (*self.arguments, *self.results)
 
@@ -76,12 +76,12 @@ class Interface:
         compile_ = f"`cc -c -O2 -Iinclude -D{name.upper()}_HOST src/{name}.c`"
         return f"For the processor:\n{compile_}, and link with\n`{host.object_path(name)} -lm`."
 
-    def type_of(self, array: Array) -> ElementType:
+    def type_of(self, array: PackageArray) -> CElementType:
         """Return the type that an array's pointer points to."""
         return element_type(array.dtype, self.name)
 
     @cached_property
-    def declared(self) -> list[ElementType]:
+    def declared(self) -> list[CElementType]:
         """The types that the languages lack."""
         return declared_types(self.arrays, self.name)
 
@@ -89,11 +89,11 @@ class Interface:
     def _positions(self) -> dict[str, int]:
         return {array.name: number for number, array in enumerate(self.arrays)}
 
-    def text_of(self, array: Array) -> str:
+    def text_of(self, array: PackageArray) -> str:
         """Return name, type and shape of an array, with the names of sizes where signatures differ."""
         return f"{array.name}: {array.dtype.hlo}[{', '.join(self._sizes_of(array))}]"
 
-    def _sizes_of(self, array: Array) -> list[str]:
+    def _sizes_of(self, array: PackageArray) -> list[str]:
         position = self._positions[array.name]
         shapes = [signature.arrays[position].shape for signature in self.package.signatures]
         known = {
@@ -107,7 +107,7 @@ class Interface:
         return sizes
 
     @property
-    def in_place(self) -> list[tuple[Array, Array]]:
+    def in_place(self) -> list[tuple[PackageArray, PackageArray]]:
         """Pairs of a result and an argument that may be one memory, in every signature."""
         first, *others = (set(signature.in_place) for signature in self.package.signatures)
         pairs = sorted(first.intersection(*others))

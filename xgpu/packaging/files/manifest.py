@@ -14,7 +14,6 @@ import xgpu
 from xgpu.packaging.files.interface import Interface
 from xgpu.packaging.model import (
     SCRATCH_ALIGNMENT,
-    Array,
     Base,
     ChoiceStep,
     CopyStep,
@@ -22,7 +21,8 @@ from xgpu.packaging.model import (
     LaunchStep,
     LoopStep,
     Package,
-    Signature,
+    PackageArray,
+    PackageSignature,
     Step,
     StepMemory,
     SwapStep,
@@ -69,7 +69,7 @@ def _versions() -> dict[str, str | None]:
     return {"xgpu": xgpu.__version__, **packages, "llvm": llvm_version, "ptxas": ptxas_version()}
 
 
-def _signature(interface: Interface, signature: Signature) -> dict[str, Any]:
+def _signature(interface: Interface, signature: PackageSignature) -> dict[str, Any]:
     return {
         "sizes": dict(zip(interface.package.size_names, signature.sizes, strict=True)),
         "arguments": [_array(each) for each in signature.arguments],
@@ -86,7 +86,7 @@ def _signature(interface: Interface, signature: Signature) -> dict[str, Any]:
     }
 
 
-def _array(array: Array) -> dict[str, Any]:
+def _array(array: PackageArray) -> dict[str, Any]:
     return {
         "name": array.name,
         "called": array.source_name,
@@ -98,7 +98,7 @@ def _array(array: Array) -> dict[str, Any]:
     }
 
 
-def _variant(signature: Signature, variant: Variant) -> dict[str, Any]:
+def _variant(signature: PackageSignature, variant: Variant) -> dict[str, Any]:
     return {
         "scratch_bytes": variant.scratch_bytes,
         "waits": variant.waits,
@@ -107,7 +107,7 @@ def _variant(signature: Signature, variant: Variant) -> dict[str, Any]:
     }
 
 
-def _place(signature: Signature, given: StepMemory) -> str:
+def _place(signature: PackageSignature, given: StepMemory) -> str:
     if given.base is Base.SCRATCH:
         return f"scratch + {given.number}"
     if given.base is Base.SLOT:
@@ -116,7 +116,7 @@ def _place(signature: Signature, given: StepMemory) -> str:
     return arrays[given.number].name
 
 
-def _step(signature: Signature, step: Step) -> dict[str, Any]:
+def _step(signature: PackageSignature, step: Step) -> dict[str, Any]:
     place = partial(_place, signature)
     inside = [[_step(signature, each) for each in steps] for steps in inner_steps(step)]
     match step:

@@ -26,7 +26,7 @@ from xgpu.target.host.context import (
     offset_of,
 )
 from xgpu.target.host.frames import keep_values
-from xgpu.target.llvm.ops import DYNAMIC_INDEX, Instruction, Writer
+from xgpu.target.llvm.ops import DYNAMIC_INDEX, Instruction, LlvmWriter
 from xgpu.target_machine import HOST, HOST_BARRIER, HOST_PAUSE, HOST_SHUFFLES
 
 BARRIER = HOST_BARRIER
@@ -303,28 +303,28 @@ def _branch(on_true: ir.Block, on_false: ir.Block | None = None, condition: ir.V
     ir.Operation.create("llvm.cond_br", operands=[condition], attributes=segments, successors=[on_true, on_false])
 
 
-def _identity(w: Writer, op: ir.Operation) -> str:
+def _identity(w: LlvmWriter, op: ir.Operation) -> str:
     w.declare("llvm.coro.id", "token", ["i32", "ptr", "ptr", "ptr"])
     return f"call token @llvm.coro.id(i32 {FRAME_ALIGNMENT}, ptr null, ptr null, ptr null)"
 
 
-def _size(w: Writer, op: ir.Operation) -> str:
+def _size(w: LlvmWriter, op: ir.Operation) -> str:
     w.declare("llvm.coro.size.i64", "i64", [])
     return "call i64 @llvm.coro.size.i64()"
 
 
-def _coroutine_begin(w: Writer, op: ir.Operation) -> str:
+def _coroutine_begin(w: LlvmWriter, op: ir.Operation) -> str:
     identity, frame = op.operands
     w.declare("llvm.coro.begin", "ptr", ["token", "ptr"])
     return f"call ptr @llvm.coro.begin(token {w.value(identity)}, {w.typed(frame)})"
 
 
-def _suspension(w: Writer, op: ir.Operation) -> str:
+def _suspension(w: LlvmWriter, op: ir.Operation) -> str:
     w.declare("llvm.coro.suspend", "i8", ["token", "i1"])
     return "call i8 @llvm.coro.suspend(token none, i1 false)"
 
 
-def _coroutine_end(w: Writer, op: ir.Operation) -> str:
+def _coroutine_end(w: LlvmWriter, op: ir.Operation) -> str:
     w.declare("llvm.coro.end", "void", ["ptr", "i1", "token"])
     return f"call void @llvm.coro.end({w.typed(op.operands[0])}, i1 false, token none)"
 

@@ -1,6 +1,6 @@
 """One function per kind of LLVM or NVVM operation: its LLVM IR text without the result's name.
 
-``INSTRUCTIONS`` maps operation names to these functions. ``Writer`` is what they may ask of the function being
+``INSTRUCTIONS`` maps operation names to these functions. ``LlvmWriter`` is what they may ask of the function being
 written: operand and type texts, flags, branch targets and declarations of intrinsics.
 """
 
@@ -25,7 +25,7 @@ INTEGER_PREDICATES = "eq ne slt sle sgt sge ult ule ugt uge".split()
 FLOAT_PREDICATES = "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split()
 
 
-class Writer(Protocol):
+class LlvmWriter(Protocol):
     """State of the enclosing function that writing one operation needs."""
 
     types: TypePrinter
@@ -52,10 +52,10 @@ class Writer(Protocol):
         """Return the ``!N`` of a new ``!llvm.loop`` node for a branch's annotation."""
 
 
-Instruction = Callable[[Writer, ir.Operation], str]
+Instruction = Callable[[LlvmWriter, ir.Operation], str]
 
 
-def result_type(w: Writer, op: ir.Operation) -> str:
+def result_type(w: LlvmWriter, op: ir.Operation) -> str:
     """Return the text of an operation's result type, ``void`` if it has none."""
     results = op.results
     return w.types(results[0].type) if len(results) else "void"
@@ -75,66 +75,66 @@ def _integer(op: ir.Operation, name: str) -> int:
     return 0 if attribute is None else int(attribute.value)  # type: ignore[attr-defined]
 
 
-def _plain(opcode: str, w: Writer, op: ir.Operation) -> str:
+def _plain(opcode: str, w: LlvmWriter, op: ir.Operation) -> str:
     lhs, rhs = op.operands
     return f"{opcode} {w.typed(lhs)}, {w.value(rhs)}"
 
 
-def _wrapping(opcode: str, w: Writer, op: ir.Operation) -> str:
+def _wrapping(opcode: str, w: LlvmWriter, op: ir.Operation) -> str:
     lhs, rhs = op.operands
     return f"{opcode} {w.flags(op)}{w.typed(lhs)}, {w.value(rhs)}"
 
 
-def _marked(opcode: str, attribute: str, flag: str, w: Writer, op: ir.Operation) -> str:
+def _marked(opcode: str, attribute: str, flag: str, w: LlvmWriter, op: ir.Operation) -> str:
     """Write a binary operation that one unit attribute marks: ``exact`` or ``disjoint``."""
     lhs, rhs = op.operands
     mark = f"{flag} " if attribute in op.attributes else ""
     return f"{opcode} {mark}{w.typed(lhs)}, {w.value(rhs)}"
 
 
-def _float_binary(opcode: str, w: Writer, op: ir.Operation) -> str:
+def _float_binary(opcode: str, w: LlvmWriter, op: ir.Operation) -> str:
     lhs, rhs = op.operands
     return f"{opcode} {fast_math(op)}{w.typed(lhs)}, {w.value(rhs)}"
 
 
-def _fneg(w: Writer, op: ir.Operation) -> str:
+def _fneg(w: LlvmWriter, op: ir.Operation) -> str:
     return f"fneg {fast_math(op)}{w.typed(op.operands[0])}"
 
 
-def _cast(opcode: str, w: Writer, op: ir.Operation) -> str:
+def _cast(opcode: str, w: LlvmWriter, op: ir.Operation) -> str:
     mark = "nneg " if "nonNeg" in op.attributes else ""
     return f"{opcode} {mark}{w.typed(op.operands[0])} to {result_type(w, op)}"
 
 
-def _truncate(w: Writer, op: ir.Operation) -> str:
+def _truncate(w: LlvmWriter, op: ir.Operation) -> str:
     return f"trunc {w.flags(op)}{w.typed(op.operands[0])} to {result_type(w, op)}"
 
 
-def _float_cast(opcode: str, w: Writer, op: ir.Operation) -> str:
+def _float_cast(opcode: str, w: LlvmWriter, op: ir.Operation) -> str:
     return f"{opcode} {fast_math(op)}{w.typed(op.operands[0])} to {result_type(w, op)}"
 
 
-def _icmp(w: Writer, op: ir.Operation) -> str:
+def _icmp(w: LlvmWriter, op: ir.Operation) -> str:
     lhs, rhs = op.operands
     return f"icmp {INTEGER_PREDICATES[_integer(op, 'predicate')]} {w.typed(lhs)}, {w.value(rhs)}"
 
 
-def _fcmp(w: Writer, op: ir.Operation) -> str:
+def _fcmp(w: LlvmWriter, op: ir.Operation) -> str:
     lhs, rhs = op.operands
     predicate = FLOAT_PREDICATES[_integer(op, "predicate")]
     return f"fcmp {fast_math(op)}{predicate} {w.typed(lhs)}, {w.value(rhs)}"
 
 
-def _select(w: Writer, op: ir.Operation) -> str:
+def _select(w: LlvmWriter, op: ir.Operation) -> str:
     condition, on_true, on_false = op.operands
     return f"select {fast_math(op)}{w.typed(condition)}, {w.typed(on_true)}, {w.typed(on_false)}"
 
 
-def _freeze(w: Writer, op: ir.Operation) -> str:
+def _freeze(w: LlvmWriter, op: ir.Operation) -> str:
     return f"freeze {w.typed(op.operands[0])}"
 
 
-def _element_pointer(w: Writer, op: ir.Operation) -> str:
+def _element_pointer(w: LlvmWriter, op: ir.Operation) -> str:
     base, *dynamic = op.operands
     attributes = op.attributes
     rest = iter(dynamic)
@@ -154,7 +154,7 @@ def _scope_and_order(op: ir.Operation, *orderings: str) -> str:
     return " " + " ".join(words)
 
 
-def _memory_suffix(w: Writer, op: ir.Operation) -> str:
+def _memory_suffix(w: LlvmWriter, op: ir.Operation) -> str:
     """Return what follows the pointer of a load or store: ordering, alignment and metadata."""
     attributes = op.attributes
     text = _scope_and_order(op, "ordering") if _integer(op, "ordering") else ""
@@ -172,16 +172,16 @@ def _memory_prefix(op: ir.Operation) -> str:
     return atomic + ("volatile " if "volatile_" in op.attributes else "")
 
 
-def _load(w: Writer, op: ir.Operation) -> str:
+def _load(w: LlvmWriter, op: ir.Operation) -> str:
     return f"load {_memory_prefix(op)}{result_type(w, op)}, {w.typed(op.operands[0])}{_memory_suffix(w, op)}"
 
 
-def _store(w: Writer, op: ir.Operation) -> str:
+def _store(w: LlvmWriter, op: ir.Operation) -> str:
     value, pointer = op.operands
     return f"store {_memory_prefix(op)}{w.typed(value)}, {w.typed(pointer)}{_memory_suffix(w, op)}"
 
 
-def _atomic_update(w: Writer, op: ir.Operation) -> str:
+def _atomic_update(w: LlvmWriter, op: ir.Operation) -> str:
     pointer, value = op.operands
     operation = ATOMIC_OPERATIONS[_integer(op, "bin_op")]
     volatile = "volatile " if "volatile_" in op.attributes else ""
@@ -190,7 +190,7 @@ def _atomic_update(w: Writer, op: ir.Operation) -> str:
     return f"atomicrmw {volatile}{operation} {w.typed(pointer)}, {w.typed(value)}{order}{alignment}"
 
 
-def _compare_exchange(w: Writer, op: ir.Operation) -> str:
+def _compare_exchange(w: LlvmWriter, op: ir.Operation) -> str:
     pointer, expected, new = op.operands
     marks = ("weak " if "weak" in op.attributes else "") + ("volatile " if "volatile_" in op.attributes else "")
     alignment = f", align {_integer(op, 'alignment')}" if "alignment" in op.attributes else ""
@@ -198,11 +198,11 @@ def _compare_exchange(w: Writer, op: ir.Operation) -> str:
     return f"cmpxchg {marks}{w.typed(pointer)}, {w.typed(expected)}, {w.typed(new)}{order}{alignment}"
 
 
-def _fence(w: Writer, op: ir.Operation) -> str:
+def _fence(w: LlvmWriter, op: ir.Operation) -> str:
     return "fence" + _scope_and_order(op, "ordering")
 
 
-def _alloca(w: Writer, op: ir.Operation) -> str:
+def _alloca(w: LlvmWriter, op: ir.Operation) -> str:
     element = w.types(op.attributes["elem_type"].value)  # type: ignore[attr-defined]
     alignment = f", align {_integer(op, 'alignment')}" if _integer(op, "alignment") else ""
     pointer = op.results[0].type
@@ -215,43 +215,43 @@ def _positions(op: ir.Operation) -> str:
     return "".join(f", {index}" for index in op.attributes["position"])  # type: ignore[attr-defined]
 
 
-def _extract_value(w: Writer, op: ir.Operation) -> str:
+def _extract_value(w: LlvmWriter, op: ir.Operation) -> str:
     return f"extractvalue {w.typed(op.operands[0])}{_positions(op)}"
 
 
-def _insert_value(w: Writer, op: ir.Operation) -> str:
+def _insert_value(w: LlvmWriter, op: ir.Operation) -> str:
     container, value = op.operands
     return f"insertvalue {w.typed(container)}, {w.typed(value)}{_positions(op)}"
 
 
-def _extract_element(w: Writer, op: ir.Operation) -> str:
+def _extract_element(w: LlvmWriter, op: ir.Operation) -> str:
     vector, position = op.operands
     return f"extractelement {w.typed(vector)}, {w.typed(position)}"
 
 
-def _insert_element(w: Writer, op: ir.Operation) -> str:
+def _insert_element(w: LlvmWriter, op: ir.Operation) -> str:
     vector, value, position = op.operands
     return f"insertelement {w.typed(vector)}, {w.typed(value)}, {w.typed(position)}"
 
 
-def _shuffle_vector(w: Writer, op: ir.Operation) -> str:
+def _shuffle_vector(w: LlvmWriter, op: ir.Operation) -> str:
     first, second = op.operands
     mask = list(op.attributes["mask"])  # type: ignore[call-overload]
     lanes = ", ".join("i32 poison" if lane < 0 else f"i32 {lane}" for lane in mask)
     return f"shufflevector {w.typed(first)}, {w.typed(second)}, <{len(mask)} x i32> <{lanes}>"
 
 
-def _branch(w: Writer, op: ir.Operation) -> str:
+def _branch(w: LlvmWriter, op: ir.Operation) -> str:
     return f"br label %{w.targets()[0]}{_branch_metadata(w, op)}"
 
 
-def _conditional_branch(w: Writer, op: ir.Operation) -> str:
+def _conditional_branch(w: LlvmWriter, op: ir.Operation) -> str:
     on_true, on_false = w.targets()
     condition = w.value(op.operands[0])
     return f"br i1 {condition}, label %{on_true}, label %{on_false}{_branch_metadata(w, op)}"
 
 
-def _branch_metadata(w: Writer, op: ir.Operation) -> str:
+def _branch_metadata(w: LlvmWriter, op: ir.Operation) -> str:
     text = ""
     annotation = op.attributes.get("loop_annotation")
     if annotation is not None:
@@ -263,7 +263,7 @@ def _branch_metadata(w: Writer, op: ir.Operation) -> str:
     return text
 
 
-def _switch(w: Writer, op: ir.Operation) -> str:
+def _switch(w: LlvmWriter, op: ir.Operation) -> str:
     default, *cases = w.targets()
     value = op.operands[0]
     type_ = w.types(value.type)
@@ -273,15 +273,15 @@ def _switch(w: Writer, op: ir.Operation) -> str:
     return f"switch {w.typed(value)}, label %{default} [ {arms} ]{_branch_metadata(w, op)}"
 
 
-def _return(w: Writer, op: ir.Operation) -> str:
+def _return(w: LlvmWriter, op: ir.Operation) -> str:
     return f"ret {w.typed(op.operands[0])}" if len(op.operands) else "ret void"
 
 
-def _unreachable(w: Writer, op: ir.Operation) -> str:
+def _unreachable(w: LlvmWriter, op: ir.Operation) -> str:
     return "unreachable"
 
 
-def _arguments(w: Writer, op: ir.Operation, values: list[Value]) -> str:
+def _arguments(w: LlvmWriter, op: ir.Operation, values: list[Value]) -> str:
     """Return a call's argument list; operand bundles (a second operand group) are refused."""
     bundles = op.attributes.get("op_bundle_sizes")
     if bundles is not None and len(bundles):  # type: ignore[arg-type]
@@ -289,7 +289,7 @@ def _arguments(w: Writer, op: ir.Operation, values: list[Value]) -> str:
     return ", ".join(w.typed(value) for value in values)
 
 
-def _call(w: Writer, op: ir.Operation) -> str:
+def _call(w: LlvmWriter, op: ir.Operation) -> str:
     operands = list(op.operands)
     callee = op.attributes.get("callee")
     target = w.value(operands.pop(0)) if callee is None else symbol(callee.value)  # type: ignore[attr-defined]
@@ -310,7 +310,7 @@ def calling_convention(op: ir.Operation) -> str:
     return names[name]
 
 
-def intrinsic_call(w: Writer, op: ir.Operation, name: str, extra: tuple[str, ...] = ()) -> str:
+def intrinsic_call(w: LlvmWriter, op: ir.Operation, name: str, extra: tuple[str, ...] = ()) -> str:
     """Write ``op`` as a call of the intrinsic ``name`` on its operands and then ``extra`` typed constants."""
     result = result_type(w, op)
     operands = list(op.operands)
@@ -330,7 +330,7 @@ def _range(attribute: ir.Attribute) -> str:
     return f"range({match[1]} {match[2]}, {match[3]}) "
 
 
-def overloaded_name(w: Writer, op: ir.Operation, base: str) -> str:
+def overloaded_name(w: LlvmWriter, op: ir.Operation, base: str) -> str:
     """Return the full name of the intrinsic ``base`` (without ``llvm.``) for the types that ``op`` calls it on."""
     parts = [f"llvm.{base}"]
     for position in OVERLOADS[base]:
@@ -339,7 +339,7 @@ def overloaded_name(w: Writer, op: ir.Operation, base: str) -> str:
     return ".".join(parts)
 
 
-def intrinsic(w: Writer, op: ir.Operation) -> str:
+def intrinsic(w: LlvmWriter, op: ir.Operation) -> str:
     """Write any ``llvm.intr.*`` operation whose overloading is known."""
     base = op.name.removeprefix("llvm.intr.")
     extra: tuple[str, ...] = ()
@@ -349,14 +349,14 @@ def intrinsic(w: Writer, op: ir.Operation) -> str:
     return intrinsic_call(w, op, overloaded_name(w, op, base), extra)
 
 
-def _call_intrinsic(w: Writer, op: ir.Operation) -> str:
+def _call_intrinsic(w: LlvmWriter, op: ir.Operation) -> str:
     name: str = op.attributes["intrin"].value  # type: ignore[attr-defined]
     base = name.removeprefix("llvm.")
     _arguments(w, op, [])
     return intrinsic_call(w, op, overloaded_name(w, op, base) if base in OVERLOADS else name)
 
 
-def _inline_asm(w: Writer, op: ir.Operation) -> str:
+def _inline_asm(w: LlvmWriter, op: ir.Operation) -> str:
     attributes = op.attributes
     marks = "sideeffect " if "has_side_effects" in attributes else ""
     marks += "alignstack " if "is_align_stack" in attributes else ""
@@ -368,12 +368,12 @@ def _inline_asm(w: Writer, op: ir.Operation) -> str:
     return f"call {result_type(w, op)} asm {marks}{code}, {constraints}({arguments}){convergent}"
 
 
-def special_register(w: Writer, op: ir.Operation) -> str:
+def special_register(w: LlvmWriter, op: ir.Operation) -> str:
     """Write a read of an NVVM special register, whose operation and intrinsic have one name."""
     return intrinsic_call(w, op, f"llvm.{op.name}")
 
 
-def _barrier(w: Writer, op: ir.Operation) -> str:
+def _barrier(w: LlvmWriter, op: ir.Operation) -> str:
     if op.attributes.get("reductionOp") is not None or len(op.results):
         raise CompilerError("a barrier with a reduction is not supported")
     aligned = op.attributes.get("aligned")
@@ -388,21 +388,21 @@ def _kind(op: ir.Operation) -> str:
     return str(op.attributes["kind"]).split("<", 1)[1].removesuffix(">").strip()
 
 
-def _shuffle(w: Writer, op: ir.Operation) -> str:
+def _shuffle(w: LlvmWriter, op: ir.Operation) -> str:
     suffix = w.types.suffix(op.operands[1].type)
     suffix += "p" if "return_value_and_is_valid" in op.attributes else ""
     return intrinsic_call(w, op, f"llvm.nvvm.shfl.sync.{_kind(op)}.{suffix}")
 
 
-def _vote(w: Writer, op: ir.Operation) -> str:
+def _vote(w: LlvmWriter, op: ir.Operation) -> str:
     return intrinsic_call(w, op, f"llvm.nvvm.vote.{_kind(op)}.sync")
 
 
-def _warp_reduction(w: Writer, op: ir.Operation) -> str:
+def _warp_reduction(w: LlvmWriter, op: ir.Operation) -> str:
     return intrinsic_call(w, op, f"llvm.nvvm.redux.sync.{_kind(op)}")
 
 
-def _warp_barrier(w: Writer, op: ir.Operation) -> str:
+def _warp_barrier(w: LlvmWriter, op: ir.Operation) -> str:
     return intrinsic_call(w, op, "llvm.nvvm.bar.warp.sync")
 
 

@@ -29,7 +29,7 @@ class AssembledKernel:
     shared_bytes: int
     barriers: int
     remarks: tuple[str, ...] = ()
-    """What else ptxas says of the code, such as that it waits after each product of a warp group."""
+    """The other remarks of ptxas about the code, such as that it waits after each product of a warp group."""
 
     @property
     def spill_bytes(self) -> int:

@@ -13,7 +13,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.llvm.memory import element_pointer, load
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.scf_ops import create_index
-from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.memory.stored import (
     MOST_BYTES,
     element_bytes,
@@ -54,7 +54,7 @@ class ArrayElements:
         bounds = tuple((each.substitute(dims, indices), bound) for each, bound in map_.constraints)
         return cls(pointer, dtype_of(op.tile), linearize(results, shape_of(op.array)), bounds)
 
-    def together(self, space: Space) -> int:
+    def together(self, space: AddressSpace) -> int:
         """Return how many neighbours an access may take: all of them are inside of the array, or none is."""
         most = max(1, MOST_BYTES // element_bytes(self.dtype))
         for expression, bound in space.open_constraints(self.constraints):
@@ -64,7 +64,7 @@ class ArrayElements:
                 most = math.gcd(most, rest.divisor(), bound.lower, bound.upper + 1) if is_whole else 1
         return most
 
-    def load(self, space: Space) -> tuple[ir.Value, ...]:
+    def load(self, space: AddressSpace) -> tuple[ir.Value, ...]:
         """Read the elements of all lanes, zeros where there are none; or the one element of all of them."""
         depends = space.has_lanes(self.position) or any(space.has_lanes(each) for each, _ in self._open(space))
         found: list[ir.Value] = []
@@ -83,7 +83,7 @@ class ArrayElements:
             lane += count
         return tuple(found)
 
-    def store(self, space: Space, scalars: Sequence[ir.Value]) -> None:
+    def store(self, space: AddressSpace, scalars: Sequence[ir.Value]) -> None:
         """Write the elements of all lanes where there are any."""
         lane = 0
         for first, count in self._runs(space):
@@ -95,7 +95,7 @@ class ArrayElements:
                     store_elements(part, self._address(space.index(first)), self.dtype)
             lane += count
 
-    def address(self, space: Space, position: AffineExpr) -> ir.Value:
+    def address(self, space: AddressSpace, position: AffineExpr) -> ir.Value:
         """Write the address of a position, which need not be inside."""
         return self._address(space.index(position), inbounds=False)
 
@@ -103,15 +103,15 @@ class ArrayElements:
         number = ir.arith.index_cast(b.integer_type(64), index)
         return element_pointer(self.pointer, stored_type(self.dtype), number, inbounds)
 
-    def _runs(self, space: Space) -> list[tuple[AffineExpr, int]]:
+    def _runs(self, space: AddressSpace) -> list[tuple[AffineExpr, int]]:
         """Return the runs of lanes that are accessed together, all lanes one after the other."""
         runs = space.runs(self.position, self.together(space))
         if len(runs) == 1 and runs[0].count < space.lanes:
             return [(runs[0].first, 1)] * space.lanes
         return [(each.first, each.count) for each in runs]
 
-    def _open(self, space: Space) -> tuple[Constraint, ...]:
+    def _open(self, space: AddressSpace) -> tuple[Constraint, ...]:
         return space.open_constraints(self.constraints)
 
-    def _at(self, space: Space, lane: int) -> list[Constraint]:
+    def _at(self, space: AddressSpace, lane: int) -> list[Constraint]:
         return [(each.substitute(None, [constant(lane)]), bound) for each, bound in self.constraints]

@@ -8,7 +8,7 @@ from xgpu import ir
 from xgpu.block_plan.memory.strides import tile_bytes
 from xgpu.dtypes import DType
 from xgpu.indexing.affine import AffineExpr, weighted_sum
-from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.memory.stored import MOST_BYTES, element_bytes, load_elements, store_elements
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.records import dataclass
@@ -72,7 +72,7 @@ class SharedTile:
         """Return the tile in the buffer of a number, an i32."""
         return replace(self, pointer=offset(self.pointer, ir.arith.muli(slot, i32(self.layout.buffer_bytes))))
 
-    def address(self, space: Space, position: AffineExpr) -> ir.Value:
+    def address(self, space: AddressSpace, position: AffineExpr) -> ir.Value:
         """Write the address of the element of a position, which does not depend on the lane."""
         size = element_bytes(self.layout.dtype)
         if not self.layout.swizzle or not self.layout.swizzle[0]:
@@ -86,14 +86,14 @@ class SharedTile:
         turned = ir.arith.xori(as_i32(space.index(chunk)), as_i32(space.index(turn)))
         return offset(self.pointer, ir.arith.addi(rest, ir.arith.muli(turned, i32(size << base))))
 
-    def load(self, space: Space, indices: Sequence[AffineExpr]) -> tuple[ir.Value, ...]:
+    def load(self, space: AddressSpace, indices: Sequence[AffineExpr]) -> tuple[ir.Value, ...]:
         """Read the elements of all lanes, or the one element of all of them."""
         found: list[ir.Value] = []
         for run in space.runs(self.layout.position(indices), self.layout.neighbours):
             found += load_elements(self.address(space, run.first), self.layout.dtype, run.count)
         return tuple(found)
 
-    def store(self, space: Space, indices: Sequence[AffineExpr], scalars: Sequence[ir.Value]) -> None:
+    def store(self, space: AddressSpace, indices: Sequence[AffineExpr], scalars: Sequence[ir.Value]) -> None:
         """Write the elements of all lanes."""
         position = self.layout.position(indices)
         if not space.has_lanes(position):

@@ -17,7 +17,7 @@ from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)
-class Run:
+class ElementRun:
     """Some lanes whose elements are neighbours: the position of the first one."""
 
     first: AffineExpr
@@ -25,7 +25,7 @@ class Run:
 
 
 @dataclass(frozen=True, eq=False)
-class Space:
+class AddressSpace:
     """The variables ``dim(0)``, ``dim(1)``, ... of expressions, and ``symbol(0)``: the lane.
 
     Lanes are elements that a thread computes together; there is code for each of them, so their number is a constant.
@@ -35,19 +35,19 @@ class Space:
     values: tuple[ir.Value, ...]
     lanes: int = 1
     _simple: dict[AffineExpr, AffineExpr] = field(default_factory=dict)
-    _others: "dict[int, Space]" = field(default_factory=dict)
+    _others: "dict[int, AddressSpace]" = field(default_factory=dict)
     """The same space with other numbers of lanes, each made once: what is found simple is remembered."""
 
-    def extended(self, ranges: Sequence[Interval], values: Sequence[ir.Value]) -> "Space":
+    def extended(self, ranges: Sequence[Interval], values: Sequence[ir.Value]) -> "AddressSpace":
         """Return the space with more variables, after those that there are."""
-        return Space((*self.ranges, *ranges), (*self.values, *values), self.lanes)
+        return AddressSpace((*self.ranges, *ranges), (*self.values, *values), self.lanes)
 
-    def with_lanes(self, lanes: int) -> "Space":
+    def with_lanes(self, lanes: int) -> "AddressSpace":
         """Return the space with another number of lanes."""
         if lanes == self.lanes:
             return self
         if lanes not in self._others:
-            self._others[lanes] = Space(self.ranges, self.values, lanes)
+            self._others[lanes] = AddressSpace(self.ranges, self.values, lanes)
         return self._others[lanes]
 
     def simple(self, expression: AffineExpr) -> AffineExpr:
@@ -91,15 +91,15 @@ class Space:
         """Whether an expression depends on the lane."""
         return self.lanes > 1 and bool(self.simple(expression).variables()[1])
 
-    def runs(self, position: AffineExpr, most: int) -> list[Run]:
+    def runs(self, position: AffineExpr, most: int) -> list[ElementRun]:
         """Return the lanes, in order, as runs of at most ``most`` neighbours that begin at multiples of their length.
 
         ``most`` is a power of two, as the number of lanes is. One run of a single element if all lanes have the same.
         """
         if not self.has_lanes(position):
-            return [Run(self.at_lane(position, 0), 1)]
+            return [ElementRun(self.at_lane(position, 0), 1)]
         first = self.simple(position - symbol(0))
         if first.variables()[1]:
-            return [Run(self.at_lane(position, lane), 1) for lane in range(self.lanes)]
+            return [ElementRun(self.at_lane(position, lane), 1) for lane in range(self.lanes)]
         count = math.gcd(first.divisor(), self.lanes, most)
-        return [Run(first + start, count) for start in range(0, self.lanes, count)]
+        return [ElementRun(first + start, count) for start in range(0, self.lanes, count)]

@@ -10,7 +10,7 @@ from xgpu.indexing.access import Shape
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.products.fragments import THREAD, Indices
 from xgpu.records import dataclass
 
@@ -43,7 +43,7 @@ class Units:
         return tuple(parts[each] for each in range(len(self.shape)))
 
     @contextmanager
-    def shared_by(self, space: Space, threads: int) -> Iterator[tuple[Space, Indices]]:
+    def shared_by(self, space: AddressSpace, threads: int) -> Iterator[tuple[AddressSpace, Indices]]:
         """Write a loop over a thread's units; its body has the space and the indices of the elements of one."""
         passes = Interval(0, -(-self.count // threads) - 1)
         number = THREAD + symbol(0) * threads
@@ -55,10 +55,10 @@ class Units:
             yield inner, self.indices(THREAD + dim(len(space.ranges)) * threads)
             YieldOp.build([])
 
-    def tried(self, space: Space, threads: int) -> tuple[Space, Indices]:
+    def tried(self, space: AddressSpace, threads: int) -> tuple[AddressSpace, Indices]:
         """Return the space and the indices as in the loop, to ask what accesses are like: nothing is written."""
         passes = Interval(0, -(-self.count // threads) - 1)
-        return Space((*space.ranges, passes), space.values, self.lanes), self.indices(
+        return AddressSpace((*space.ranges, passes), space.values, self.lanes), self.indices(
             THREAD + dim(len(space.ranges)) * threads
         )
 

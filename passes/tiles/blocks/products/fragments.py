@@ -9,7 +9,7 @@ from xgpu.indexing.access import Shape
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, symbol
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
-from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.vectors import elements, from_elements
 from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
@@ -109,7 +109,7 @@ class FragmentLayout:
             *delinearize(column % self.columns, self._columns),
         )
 
-    def at(self, space: Space, fragment: Fragment, half: int, matrix: AffineExpr | None = None) -> Indices:
+    def at(self, space: AddressSpace, fragment: Fragment, half: int, matrix: AffineExpr | None = None) -> Indices:
         """Return where a thread's elements are, of two lanes, in their simple form; maybe of another matrix."""
         number = constant(fragment.matrix) if matrix is None else matrix
         where = self.indices(number, self.row(fragment.down, half), self.column(fragment.across))

@@ -9,7 +9,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.blocks.computing import Held
 from xgpu.passes.tiles.blocks.elements import ElementCode
-from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.products.fragments import (
     HALVES,
     NEIGHBOURS,
@@ -18,7 +18,7 @@ from xgpu.passes.tiles.blocks.products.fragments import (
     FragmentTile,
     Indices,
 )
-from xgpu.passes.tiles.blocks.products.sums import TileProduct
+from xgpu.passes.tiles.blocks.products.sums import SummedProduct
 from xgpu.passes.tiles.blocks.program import product_layout
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.structured import counted
@@ -36,14 +36,14 @@ def multiply_to_fragments(state: State, op: ir.Operation, begin: FragmentTile | 
         first = None
         if begin is not None:
             first = [begin.vectors[each] for each in layout.fragments() if each.matrix == matrix]
-        vectors += TileProduct(state, op, layout, constant(matrix), 0, layout.held_down).write(first)
+        vectors += SummedProduct(state, op, layout, constant(matrix), 0, layout.held_down).write(first)
     return FragmentTile.of(layout, vectors)
 
 
 def can_begin(state: State, op: ir.Operation) -> bool:
     """Whether sums of a product can begin with other elements: they are of the result's type."""
     layout = product_layout(op, state.kernel.warps)
-    product = TileProduct(state, op, layout, constant(0), 0, layout.held_down)
+    product = SummedProduct(state, op, layout, constant(0), 0, layout.held_down)
     return product.sum_type == dtype_of(op.results[0])
 
 
@@ -63,7 +63,7 @@ def _multiply_matrix(state: State, op: ir.Operation, layout: FragmentLayout, mat
     each = max(1, _MOST_SUMS // (HALVES * NEIGHBOURS * layout.held_across))
     for first in range(0, layout.held_down, each):
         count = min(each, layout.held_down - first)
-        sums = TileProduct(state, op, layout, matrix, first, count).write(None)
+        sums = SummedProduct(state, op, layout, matrix, first, count).write(None)
         rows = range(first, first + count)
         _store(state, op, Held.of_rows(state, layout, matrix, rows), sums)
 
@@ -73,7 +73,7 @@ def _store(state: State, op: ir.Operation, held: Held, sums: Sequence[ir.Value])
     fragments: list[Fragment] = list(dict.fromkeys(fragment for _, fragment, _ in held.places))
     tile = FragmentTile(held.layout, dict(zip(fragments, sums, strict=True)))
 
-    def write(code: ElementCode, space: Space, at: Indices) -> None:
+    def write(code: ElementCode, space: AddressSpace, at: Indices) -> None:
         state.shared[result].store(space, at, code.held(tile, at))
 
     held.write(write)

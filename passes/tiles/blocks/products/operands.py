@@ -13,7 +13,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.tiles.blocks.elements import ElementCode
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
-from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.products.fragments import COLUMNS, LANE, ROWS, FragmentLayout, Indices
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.vectors import from_elements, part
@@ -84,7 +84,7 @@ class FragmentSource:
         """Contracted elements of a fragment."""
         return _EIGHT * self._per_word
 
-    def read(self, space: Space, code: ElementCode, first: int, depth: AffineExpr) -> list[ir.Value]:
+    def read(self, space: AddressSpace, code: ElementCode, first: int, depth: AffineExpr) -> list[ir.Value]:
         """Read the fragments of 16 rows, or of 8 or 16 columns, from the number ``first`` on: one, or two side by side.
 
         They are those of the contracted elements from ``depth`` on. Fragments of rows are vectors of four i32, those of
@@ -108,7 +108,9 @@ class FragmentSource:
             return layout.first_row + number * ROWS
         return layout.first_column + number * COLUMNS
 
-    def _matrix_address(self, space: Space, first: int, count: int, depth: AffineExpr) -> tuple[ir.Value, bool] | None:
+    def _matrix_address(
+        self, space: AddressSpace, first: int, count: int, depth: AffineExpr
+    ) -> tuple[ir.Value, bool] | None:
         """Return the address of the row of 16 bytes that a lane gives, and whether it goes along the free dimension.
 
         Lane ``8 m + r`` gives row ``r`` of matrix ``m``: of the left operand first the upper and lower ones, of the
@@ -143,7 +145,7 @@ class FragmentSource:
             tile = op.operands[0]
         return self.operand.state.shared[tile]
 
-    def _through(self, tile: ir.Value, at: Indices, space: Space) -> tuple[SharedTile, Indices]:
+    def _through(self, tile: ir.Value, at: Indices, space: AddressSpace) -> tuple[SharedTile, Indices]:
         """Return the same, with the indices there of an element."""
         shared = self.operand.state.shared
         while tile not in shared:
@@ -153,7 +155,7 @@ class FragmentSource:
             tile = op.operands[0]
         return shared[tile], at
 
-    def _gathered(self, space: Space, code: ElementCode, number: int, depth: AffineExpr, words: int) -> ir.Value:
+    def _gathered(self, space: AddressSpace, code: ElementCode, number: int, depth: AffineExpr, words: int) -> ir.Value:
         """Read the elements of a fragment one by one, or two neighbours at a time."""
         found = []
         for word in range(words):
@@ -171,16 +173,16 @@ class FragmentSource:
         own = LANE % _ROW_LANES * self._per_word + half
         return own + symbol(0) if self._per_word > 1 else own
 
-    def lanes_of(self, space: Space) -> Space:
+    def lanes_of(self, space: AddressSpace) -> AddressSpace:
         """Return the space for the elements of a word."""
         return space.with_lanes(self._per_word)
 
-    def _prepared(self, space: Space, fragment: ir.Value, depth: AffineExpr) -> ir.Value:
+    def _prepared(self, space: AddressSpace, fragment: ir.Value, depth: AffineExpr) -> ir.Value:
         """Return a fragment with zeros beyond the last contracted element, rounded where instructions would cut off."""
         masked = self._masked(space, fragment, depth)
         return b.as_tf32(masked) if self._per_word == 1 else masked
 
-    def _masked(self, space: Space, fragment: ir.Value, depth: AffineExpr) -> ir.Value:
+    def _masked(self, space: AddressSpace, fragment: ir.Value, depth: AffineExpr) -> ir.Value:
         if self.operand.contracted % self.depth == 0:
             return fragment
         last = Interval(0, self.operand.contracted - 1)

@@ -16,7 +16,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.blocks.elements import ElementCode
-from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.memory.stored import scalar_type
 from xgpu.passes.tiles.blocks.products.fragments import (
     HALVES,
@@ -37,7 +37,7 @@ _BY_WARPS = {"bf16": "bf16", "f16": "f16", "f32": "tf32"}
 
 
 @dataclass(frozen=True, eq=False)
-class TileProduct:
+class SummedProduct:
     """The sums of a product of tiles, some rows of a thread's fragments of one matrix of a batch.
 
     ``matrix`` is that matrix's number; the rows are the ``count`` from ``first`` on.
@@ -106,7 +106,7 @@ class TileProduct:
         return sums
 
     def _added(
-        self, space: Space, sources: Sequence[FragmentSource], depth: AffineExpr, sums: Sequence[ir.Value]
+        self, space: AddressSpace, sources: Sequence[FragmentSource], depth: AffineExpr, sums: Sequence[ir.Value]
     ) -> list[ir.Value]:
         left, right = sources
         code = ElementCode(self.state, left.lanes_of(space))

@@ -159,6 +159,38 @@ func.func @threads_that_do_not_fit(%arg0: memref<10x64xf32> {xgpu.access = "in",
 
 // -----
 
+func.func @vectors_longer_than_the_device_has(%arg0: memref<128xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<128xf32> {xgpu.access = "out", xgpu.called = "B"}) {
+  "xgpu.launch"() ({
+    // expected-error @+1 {{'#vector(8)': sm_90a accesses at most 4 f32 at once}}
+    "xgpu.par"() ({
+    ^bb0(%arg2: index):
+      %0 = "xgpu.read"(%arg0, %arg2) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 127]>} : (memref<128xf32>, index) -> tensor<f32>
+      "xgpu.write"(%0, %arg1, %arg2) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 127]>} : (tensor<f32>, memref<128xf32>, index) -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "grid", called = "i", extent = 128 : i64, vector = 8 : i64} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) : () -> ()
+  return
+}
+
+// -----
+
+func.func @vectors_of_no_width(%arg0: memref<126xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<126xf32> {xgpu.access = "out", xgpu.called = "B"}) {
+  "xgpu.launch"() ({
+    // expected-error @+1 {{'#vector(3)': expected a power of two}}
+    "xgpu.par"() ({
+    ^bb0(%arg2: index):
+      %0 = "xgpu.read"(%arg0, %arg2) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 125]>} : (memref<126xf32>, index) -> tensor<f32>
+      "xgpu.write"(%0, %arg1, %arg2) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 125]>} : (tensor<f32>, memref<126xf32>, index) -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "grid", called = "i", extent = 126 : i64, vector = 3 : i64} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) : () -> ()
+  return
+}
+
+// -----
+
 func.func @runs_of_threads(%arg0: memref<10x32xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<10x32xf32> {xgpu.access = "out", xgpu.called = "B"}) {
   "xgpu.launch"() ({
     // expected-error @+1 {{'#vector(2)': each iteration of 'fully par l' has a thread of its own}}

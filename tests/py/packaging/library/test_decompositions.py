@@ -36,15 +36,15 @@ MATRICES: dict[str, Any] = {
     "one": matrix(1, 1),
     "two": matrix(2, 2),
     "odd": matrix(5, 5),
+    "zeros": np.zeros((5, 5), np.float32),
+    "in order already": np.diag(np.arange(5, dtype=np.float32))[::-1],
     "tall": matrix(20, 13),
+    "of rank three": matrix(20, 3) @ matrix(3, 13),
+    "a column of zeros": matrix(20, 13) * (np.arange(13) != 3),
     "wide": matrix(4, 9),
     "a batch": matrix(3, 7, 5),
     "a column": matrix(3, 1),
-    "of rank three": matrix(SIZE, 3) @ matrix(3, 10),
-    "a column of zeros": matrix(30, 7) * (np.arange(7) != 3),
-    "zeros": np.zeros((6, 6), np.float32),
     "ones": np.ones((SIZE, SIZE), np.float32),
-    "in order already": np.diag(np.arange(6, dtype=np.float32))[::-1],
     "close values": of_values(np.r_[np.ones(SIZE // 2), 1 + 1e-6 * np.arange(SIZE // 2)]),
     "values of all sizes": of_values(2.0 ** -np.arange(SIZE)),
     "pairs of both signs": of_values(np.r_[np.full(SIZE // 2, 1e18), np.full(SIZE // 2, -1e18)]),
@@ -53,17 +53,41 @@ MATRICES: dict[str, Any] = {
     "complex, one": complex_matrix(1, 1),
     "complex, two": complex_matrix(2, 2),
     "complex, odd": complex_matrix(7, 7),
+    "complex, imaginary": 1j * matrix(7, 7),
+    "complex, zeros": np.zeros((7, 7), np.complex64),
+    "complex, tiny": complex_matrix(7, 7) * np.float32(1e-30),
+    "complex, large": complex_matrix(7, 7) * np.float32(1e30),
     "complex, tall": complex_matrix(12, 5),
+    "complex, of rank two": complex_matrix(12, 2) @ complex_matrix(2, 5),
     "complex, wide": complex_matrix(4, 9),
     "complex, a batch": complex_matrix(3, 6, 4),
-    "complex, of rank two": complex_matrix(9, 2) @ complex_matrix(2, 6),
-    "complex, imaginary": 1j * matrix(6, 6),
     "complex, of real numbers": of_values(np.linspace(-3, 1, SIZE)).astype(np.complex64),
-    "complex, zeros": np.zeros((6, 6), np.complex64),
-    "complex, tiny": complex_matrix(8, 8) * np.float32(1e-30),
-    "complex, large": complex_matrix(8, 8) * np.float32(1e30),
 }
+"""Those of one shape and type, which stand together, are given to one package, as numbers change nothing compiled."""
 NAMES = drawn(list(MATRICES), by_level(6, len(MATRICES), len(MATRICES)))
+DECOMPOSITIONS: dict[str, Callable[[Any], Any]] = {
+    "qr, reduced": lambda a: jnp.linalg.qr(a, mode="reduced"),
+    "qr, complete": lambda a: jnp.linalg.qr(a, mode="complete"),
+    "eigh": lambda a: jnp.linalg.eigh(a, symmetrize_input=False),
+    "svd, reduced": lambda a: jnp.linalg.svd(a, full_matrices=False),
+    "svd, complete": lambda a: jnp.linalg.svd(a, full_matrices=True),
+}
+Decompose = Callable[[str, str], list[Any]]
+
+
+@pytest.fixture(scope="module")
+def decompose(tmp_path_factory: pytest.TempPathFactory) -> Decompose:
+    """Returns the results of a decomposition of one of the matrices, both by name, in double precision."""
+    libraries: dict[Any, Library] = {}
+
+    def results(decomposition: str, name: str) -> list[Any]:
+        a = MATRICES[name]
+        key = decomposition, a.shape, a.dtype
+        if key not in libraries:
+            libraries[key] = built(DECOMPOSITIONS[decomposition], a, to=tmp_path_factory.mktemp("package"))
+        return [wide(each) for each in libraries[key].run((a,))]
+
+    return results
 
 
 def wide(array: Any) -> Any:
@@ -78,10 +102,14 @@ def scaled(name: str) -> tuple[Any, Any]:
     return found / scale, scale
 
 
-def run(function: Callable[..., Any], *arguments: Any, to: Path) -> list[Any]:
+def built(function: Callable[..., Any], *arguments: Any, to: Path) -> Library:
     package = exported(function, *arguments, to=to, name="decomposed")
     assert not package.waits
-    return Library(to, package).run(arguments)
+    return Library(to, package)
+
+
+def run(function: Callable[..., Any], *arguments: Any, to: Path) -> list[Any]:
+    return built(function, *arguments, to=to).run(arguments)
 
 
 def check_orthogonal(columns: Any) -> None:
@@ -91,19 +119,19 @@ def check_orthogonal(columns: Any) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
-def test_qr(name: str, mode: Any, tmp_path: Path) -> None:
+def test_qr(name: str, mode: str, decompose: Decompose) -> None:
     a, scale = scaled(name)
-    q, r = run(lambda a: jnp.linalg.qr(a, mode=mode), MATRICES[name], to=tmp_path)
-    check_orthogonal(wide(q))
+    q, r = decompose(f"qr, {mode}", name)
+    check_orthogonal(q)
     assert (np.tril(r, -1) == 0).all()
-    np.testing.assert_allclose(wide(q) @ (wide(r) / scale), a, atol=1e-5)
+    np.testing.assert_allclose(q @ (r / scale), a, atol=1e-5)
     assert q.shape[-1] == (a.shape[-2] if mode == "complete" else min(a.shape[-2:]))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if MATRICES[name].shape[-1] == MATRICES[name].shape[-2]])
-def test_eigenvalues(name: str, tmp_path: Path) -> None:
+def test_eigenvalues(name: str, decompose: Decompose) -> None:
     a = MATRICES[name]
-    values, vectors = map(wide, run(lambda a: jnp.linalg.eigh(a, symmetrize_input=False), a, to=tmp_path))
+    values, vectors = decompose("eigh", name)
     symmetric = np.tril(wide(a)) + np.conj(np.tril(wide(a), -1)).T
     symmetric -= 1j * np.diag(np.diag(symmetric).imag) if np.iscomplexobj(a) else 0
     scale = abs(symmetric).max() or 1.0
@@ -114,11 +142,10 @@ def test_eigenvalues(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("is_full", [True, False])
-def test_singular_values(name: str, is_full: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+def test_singular_values(name: str, mode: str, decompose: Decompose) -> None:
     a, scale = scaled(name)
-    found = run(lambda a: jnp.linalg.svd(a, full_matrices=is_full), MATRICES[name], to=tmp_path)
-    u, s, v = map(wide, found)
+    u, s, v = decompose(f"svd, {mode}", name)
     check_orthogonal(u)
     check_orthogonal(np.conj(np.swapaxes(v, -1, -2)))
     count = min(a.shape[-2:])

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import Attention, attention_of
-from xgpu.analysis.attention.chained_sums import Space, moved_from
+from xgpu.analysis.attention.chained_sums import SumSpace, moved_from
 from xgpu.analysis.attention.factors import Factored, factored
 from xgpu.analysis.attention.places import DOT, is_wide
 from xgpu.analysis.attention.visible_keys import VisibleKeys, visible_keys
@@ -44,10 +44,10 @@ class AttentionTiles(StepTiles):
     keys: int
 
     @cached_property
-    def space(self) -> Space:
+    def space(self) -> SumSpace:
         """The indices of the weights."""
         attention = self.attention
-        return Space(attention.shape, attention.row, attention.key, (), tuple(attention.others))
+        return SumSpace(attention.shape, attention.row, attention.key, (), tuple(attention.others))
 
     @property
     def element_bytes(self) -> int:

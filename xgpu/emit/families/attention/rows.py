@@ -1,4 +1,4 @@
-"""What weights of each row are relative to and divided by, of the program's own code, after the steps of a block."""
+"""Writes the base and the divisor of each row's weights, of the program's own code, after the steps of a block."""
 
 import functools
 import math

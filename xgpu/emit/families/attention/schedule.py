@@ -20,7 +20,7 @@ from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 _BARRIER_BYTES = 16
 """The two mbarriers of a buffer."""
 _DECIDING_BYTES = 64
-"""What tells whether tiles are to be computed again: an mbarrier, and a word for each warp."""
+"""The bytes that tell whether tiles are to be computed again: an mbarrier, and a word for each warp."""
 _FORMS = tuple(itertools.product((128, 64), (2, 1)))
 """Keys and stages, the fastest that fits first."""
 _WIDE_FORMS = ((128, 2), (64, 2), (32, 2), (64, 1), (32, 1))

@@ -9,7 +9,7 @@ from xgpu.analysis.attention.chained_sums import (
     ChainedSums,
     ComputedElements,
     ComputedSum,
-    Space,
+    SumSpace,
     chained_sums,
 )
 from xgpu.analysis.attention.places import is_wide
@@ -54,7 +54,7 @@ class SumsTiles(StepTiles):
         return self.chain.element_bytes
 
     @property
-    def space(self) -> Space:
+    def space(self) -> SumSpace:
         """The indices of the products of arrays."""
         return self.chain.space
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from math import prod
 
 from xgpu import ir
-from xgpu.analysis.attention.chained_sums import Space
+from xgpu.analysis.attention.chained_sums import SumSpace
 from xgpu.analysis.attention.places import PAD, number_of
 from xgpu.analysis.attention.softmax import beyond
 from xgpu.analysis.attention.visible_keys import VisibleKeys
@@ -40,7 +40,7 @@ class StepTiles(ABC):
 
     @property
     @abstractmethod
-    def space(self) -> Space:
+    def space(self) -> SumSpace:
         """The indices of what is computed between products."""
 
     @property

@@ -14,7 +14,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.structure import body_of, element_of, users_of
 
 MOVES = frozenset(("stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim"))
-"""What keeps elements as they are."""
+"""The operations that keep elements as they are."""
 _ROW_LANES = 4
 """Lanes that hold a row together, of which the first one writes what there is of a row."""
 

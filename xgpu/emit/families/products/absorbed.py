@@ -20,7 +20,7 @@ _MOST = 256
 _VIEWS = tuple(VIEWS - {"stablehlo.transpose"})
 _CONVERT = "stablehlo.convert"
 _FEW = 16
-"""How many times as many elements products have as an array, such as a bias, that a kernel may convert for each."""
+"""The elements of a product for each one of an array, such as a bias, from which on a kernel may convert that."""
 _PRODUCTS = (PRODUCT, RAGGED)
 _GENERATORS = ("stablehlo.constant", "stablehlo.iota")
 

@@ -25,15 +25,15 @@ from xgpu.records import dataclass
 from xgpu.structure import dtype_of
 
 _LEAST_GAIN = 1.07
-"""How many times as long as a kernel the library must be expected to take: both are estimates."""
+"""The factor by which the library must be expected to take longer than a kernel: both are estimates."""
 _LEAST_GAIN_SECONDS = 1e-6
-"""What a kernel must save each time: to compile one takes half a second."""
+"""The time that a kernel must save each time: to compile one takes half a second."""
 _LEAST_ROWS, _LEAST_RESULTS = 16, 1 << 16
 """Rows or columns, and results, of the smallest products that were timed and were not a library's."""
 _FEW_ROWS, _SMALL_TILE = 128, 64 * 64
 """Rows or columns of products, or results of a tile, up to which operands were exchanged where that was timed."""
 _ISSUED = 0.8
-"""How long what follows a product takes, as a part of what its instructions take to issue: measured with GELU, SiLU."""
+"""The time of an epilogue, as a part of what its instructions take to issue: measured with GELU, SiLU."""
 _SUM_BYTES = 4
 _TYPES = ("bf16", "f16")
 _BATCHES = Reason("products in batches were not timed")

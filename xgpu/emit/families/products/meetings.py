@@ -15,7 +15,7 @@ from xgpu.indexing.tiles.ragged_maps import product_of
 from xgpu.structure import dtype_of, longest_chains, producer
 
 type _Kind = tuple[int, object]
-"""How many products lie one after the other up to some, and what these have in common."""
+"""The numbers of products that lie one after the other up to some, and what these have in common."""
 
 
 def by_warp_groups(op: ir.Operation, target: Device) -> bool:

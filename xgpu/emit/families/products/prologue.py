@@ -20,7 +20,7 @@ from xgpu.structure import dtype_of, is_argument, producer, users_of
 _BITS = 16
 """Bits of the elements of operands that threads hold in registers as the instruction takes them."""
 _COPIED = 3
-"""How often what is no array in memory is moved: a kernel reads and writes it before it is read."""
+"""The number of times that a computed array is moved: a kernel reads and writes it before it is read."""
 
 
 def marked_product(op: ir.Operation) -> Product:

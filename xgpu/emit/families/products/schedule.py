@@ -31,11 +31,11 @@ _LARGE_ROWS = 256
 """Rows of tiles that are measured too."""
 _MEASURED_TILES = 5
 _MEASURED_KINDS = 4
-"""How many of the best tiles of each kind are measured: split, swapped, or neither."""
+"""The number of best tiles of each kind that are measured: split, swapped, or neither."""
 _MOST_SUMS = 192
 """Sums that a thread has registers for: with more ptxas spills them, and does products one by one."""
 _INSTRUCTIONS = frozenset(("wgmma", "setmaxnreg", "tensormap.replace"))
-"""What kernels of products are made of."""
+"""The instructions that kernels of products need."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ _BAND = 16
 """Rows of tiles that blocks at work share columns of the right operand with, at most."""
 _ELEMENT_BYTES = 2
 _INSTRUCTIONS = frozenset(("cp.async", "ldmatrix", "mma"))
-"""What kernels of products of warps are made of."""
+"""The instructions that kernels of products of warps need."""
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def _delayed(intervals: Sequence[tuple[Group, int]]) -> Iterator[tuple[Group, in
 
 @dataclass(frozen=True)
 class Waiting:
-    """What in a loop's body can wait, and until when: ``state`` is that of `delay_updates`."""
+    """The operations of a loop's body that can wait, and until when: ``state`` is that of `delay_updates`."""
 
     grouping: Grouping
     state: Mapping[ir.Value, ir.Value]
@@ -128,7 +128,7 @@ class Waiting:
 
     @cached_property
     def _read(self) -> set[ir.Value]:
-        """What kernels or operations of the body read or update."""
+        """The arrays that kernels or operations of the body read or update."""
         found = {each for _, op in self.grouping.fallbacks for each in (*op.operands, *captured(op))}
         found |= {each for group in self.grouping.groups for each in values_updated(group)}
         return found.union(*(values_read(group, self.grouping) for group in self.grouping.groups))

@@ -16,7 +16,7 @@ from xgpu.target_machine import HOST, HOST_BARRIER, HOST_BLOCK_PREFIX, HOST_PAUS
 REGISTER_FUNCTIONS = frozenset(f"{HOST_BLOCK_PREFIX}{name}" for name in ("registers", "lane_operands", "lane_result"))
 """The functions that return memory of the runtime, which is no array's."""
 SITE_KINDS = {"load matrix": READS, "warpgroup mma": READS, "store matrix": WRITES}
-"""What sites do to memory that do not copy."""
+"""The effects on memory of sites that do not copy."""
 _OF_WARPS = frozenset(
     f"{HOST_BLOCK_PREFIX}{name}"
     for name in ("elect", "encode_tensor_map", "load_matrix", "store_matrix", "mma", "mma_f64", "warpgroup_mma")

@@ -30,7 +30,7 @@ CHECKED_FUNCTIONS = {f"{HOST_CHECKED_PREFIX}{function.__name__}": function for f
 """Those that check, which sanitized kernels call."""
 EXPORTS = (*FUNCTIONS, RUN_CLUSTERS)
 CHECKED_EXPORTS = (*CHECKED_FUNCTIONS, RUN_CHECKED_CLUSTERS)
-"""What kernels and their drivers call."""
+"""The functions that kernels and their drivers call."""
 
 
 @cache

@@ -34,7 +34,7 @@ from xgpu.target.host.language.words import Bytes, Pointer, address, cast, compi
 READERS = 4
 
 
-class Entry(Structure):
+class AccessEntry(Structure):
     """An access: by which unit, when, in which cluster that ran, its number and kind, and its thread's (from 1)."""
 
     _fields_ = [
@@ -51,10 +51,10 @@ class Record(Structure):
     """A granule: its last write, readers since, the copy under way that writes it, and how many read it."""
 
     _fields_ = [
-        ("write", Entry),
-        ("readers", Entry * READERS),
-        ("copying", Entry),
-        ("reading", Entry),
+        ("write", AccessEntry),
+        ("readers", AccessEntry * READERS),
+        ("copying", AccessEntry),
+        ("reading", AccessEntry),
         ("reading_count", c_int32),
         ("next_reader", c_int32),
     ]
@@ -64,7 +64,7 @@ GENERIC, ASYNCHRONOUS = 0, 16
 """Kinds of writes besides those of accesses: by a thread, or by a copy, which others need no fence to see."""
 
 START_COPY, END_COPY, START_READ, END_READ = range(4)
-"""What is done to a range of shared memory; what starts is even."""
+"""The kinds of accesses to a range of shared memory; those that start are even."""
 
 
 @compiled
@@ -75,7 +75,7 @@ def thread_number(context: Pointer[Header]) -> int:
 
 @compiled
 def record_fault(
-    context: Pointer[Header], access: int, fault: int, memory: int, offset: int, other: Pointer[Entry]
+    context: Pointer[Header], access: int, fault: int, memory: int, offset: int, other: Pointer[AccessEntry]
 ) -> None:
     """Count a fault of an access, and keep the first."""
     tables = tables_of(context)
@@ -99,7 +99,7 @@ FAULT_COUNT = len(FAULTS)
 @compiled
 def site_fault(context: Pointer[Header], site: int, fault: int, value: int) -> None:
     """Count a fault of a site that is not of an array."""
-    record_fault(context, tables_of(context).first_site + site, fault, -1, value, cast(Entry, 0))
+    record_fault(context, tables_of(context).first_site + site, fault, -1, value, cast(AccessEntry, 0))
 
 
 @compiled
@@ -148,7 +148,7 @@ def record_of(context: Pointer[Header], memory: Pointer[Memory], rank: int, gran
 
 
 @compiled
-def set_entry(context: Pointer[Header], entry: Pointer[Entry], access: int, kind: int) -> None:
+def set_entry(context: Pointer[Header], entry: Pointer[AccessEntry], access: int, kind: int) -> None:
     """Say that the thread that runs made an access now."""
     tables = tables_of(context)
     entry.unit = unit_of(context)
@@ -165,7 +165,7 @@ def set_entry(context: Pointer[Header], entry: Pointer[Entry], access: int, kind
 
 
 @compiled
-def conflicts(context: Pointer[Header], entry: Pointer[Entry], shared: bool) -> bool:
+def conflicts(context: Pointer[Header], entry: Pointer[AccessEntry], shared: bool) -> bool:
     """Whether an access is one that the thread that runs does not see, and another's."""
     if entry.who == 0:
         return False
@@ -177,7 +177,7 @@ def conflicts(context: Pointer[Header], entry: Pointer[Entry], shared: bool) -> 
 
 
 @compiled
-def is_present(context: Pointer[Header], entry: Pointer[Entry]) -> bool:
+def is_present(context: Pointer[Header], entry: Pointer[AccessEntry]) -> bool:
     """Whether an entry is of the cluster that runs."""
     return entry.who != 0 and entry.run == tables_of(context).run
 
@@ -205,9 +205,9 @@ def set_write(context: Pointer[Header], record: Pointer[Record], access: int, ki
 
 
 @compiled
-def unseen_reader(context: Pointer[Header], record: Pointer[Record], shared: bool) -> Pointer[Entry]:
+def unseen_reader(context: Pointer[Header], record: Pointer[Record], shared: bool) -> Pointer[AccessEntry]:
     """A reader that the thread that runs does not see, null if there is none."""
-    found = cast(Entry, 0)
+    found = cast(AccessEntry, 0)
     for r in range(READERS):
         if conflicts(context, record.readers[r], shared):
             found = record.readers[r]
@@ -246,14 +246,14 @@ def check_granule(
     if not check_under_way(context, record, access, writes, number, offset):
         return
     if shared and kind & READS != 0 and not is_present(context, write):
-        record_fault(context, access, UNWRITTEN, number, offset, cast(Entry, 0))
+        record_fault(context, access, UNWRITTEN, number, offset, cast(AccessEntry, 0))
     may_overwrite = memory.is_overwritten != 0 and kind == WRITES
-    both_atomic = atomic and cast(Entry, write).kind & ATOMIC != 0
-    unseen = cast(Entry, 0)
+    both_atomic = atomic and cast(AccessEntry, write).kind & ATOMIC != 0
+    unseen = cast(AccessEntry, 0)
     if writes:
         unseen = unseen_reader(context, record, shared)
     if not may_overwrite and not both_atomic and conflicts(context, write, shared):
-        unseen = cast(Entry, write)
+        unseen = cast(AccessEntry, write)
     if address(unseen) != 0:
         record_fault(context, access, RACE, number, offset, unseen)
     if writes:
@@ -277,7 +277,7 @@ def check(
     if number < 0:
         number = find_memory(tables, at)
         if number < 0:
-            record_fault(context, access, OUT_OF_BOUNDS, -1, 0, cast(Entry, 0))
+            record_fault(context, access, OUT_OF_BOUNDS, -1, 0, cast(AccessEntry, 0))
             return scratch
     memory = cast(Memory, tables.memories) + number
     offset = at - address(memory.base)
@@ -294,7 +294,7 @@ def check(
     elif kind & AWAITS != 0 and cast(c_uint64, place)[0] & MARK == 0:
         fault = UNPUBLISHED
     if fault >= 0:
-        record_fault(context, access, fault, number, offset, cast(Entry, 0))
+        record_fault(context, access, fault, number, offset, cast(AccessEntry, 0))
         return scratch
     if address(memory.shadow) != 0:
         if memory.is_shared == 0:
@@ -320,7 +320,7 @@ def check_global(context: Pointer[Header], place: int, size: int, site: int) -> 
     memory = cast(Memory, tables.memories) + number
     offset = place - address(memory.base)
     if offset + size > memory.size:
-        record_fault(context, tables.first_site + site, OUT_OF_BOUNDS, number, offset, cast(Entry, 0))
+        record_fault(context, tables.first_site + site, OUT_OF_BOUNDS, number, offset, cast(AccessEntry, 0))
         return False
     return True
 
@@ -340,7 +340,7 @@ def touch(context: Pointer[Header], place: int, size: int, action: int, site: in
     offset = at - address(memory.base)
     if offset + size > memory.size:
         if action % 2 == 0:
-            record_fault(context, access, OUT_OF_BOUNDS, number, offset, cast(Entry, 0))
+            record_fault(context, access, OUT_OF_BOUNDS, number, offset, cast(AccessEntry, 0))
         size = memory.size - offset
     for g in range(offset >> memory.granule, offset + size + (1 << memory.granule) - 1 >> memory.granule):
         record = record_of(context, memory, rank_of(context, place), g)
@@ -368,7 +368,7 @@ def start_copy(context: Pointer[Header], record: Pointer[Record], access: int, n
     if check_under_way(context, record, access, True, number, offset):
         unseen = unseen_reader(context, record, True)
         if conflicts(context, record.write, True):
-            unseen = cast(Entry, record.write)
+            unseen = cast(AccessEntry, record.write)
         if address(unseen) != 0:
             record_fault(context, access, REUSED, number, offset, unseen)
     set_entry(context, record.copying, access, WRITES)
@@ -377,10 +377,10 @@ def start_copy(context: Pointer[Header], record: Pointer[Record], access: int, n
 @compiled
 def start_read(context: Pointer[Header], record: Pointer[Record], access: int, number: int, offset: int) -> None:
     """Start a read of a granule by a copy or product."""
-    write = cast(Entry, record.write)
+    write = cast(AccessEntry, record.write)
     if check_under_way(context, record, access, False, number, offset):
         if not is_present(context, write):
-            record_fault(context, access, UNWRITTEN, number, offset, cast(Entry, 0))
+            record_fault(context, access, UNWRITTEN, number, offset, cast(AccessEntry, 0))
         elif conflicts(context, write, True):
             record_fault(context, access, RACE, number, offset, write)
         elif write.kind != ASYNCHRONOUS and not sees_fenced(context, write.unit, write.clock):

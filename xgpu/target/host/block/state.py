@@ -35,7 +35,7 @@ STOPS = (
     "misused",
     "overrun",
 )
-"""Why a launch stopped; the numbers are positions."""
+"""The reasons why a launch stopped; the numbers are positions."""
 DEADLOCK, DIVERGED, NO_MBARRIER, TOO_MANY, MISUSED, OVERRUN_STOP = range(1, len(STOPS))
 
 

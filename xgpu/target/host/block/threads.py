@@ -7,7 +7,7 @@ from xgpu.target.host.context import Header
 from xgpu.target.host.language.words import Bytes, Pointer, address, cast, compiled
 
 PAUSES = 1
-"""What a function returns after which the thread must wait; else 0."""
+"""The result of a function after which the thread must wait; otherwise it is 0."""
 
 
 @compiled

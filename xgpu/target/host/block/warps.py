@@ -97,7 +97,7 @@ def shuffle_idx(by: int, context: Pointer[Header], site: int) -> int:
 
 ROW_BYTES = 16
 ROW_ADDRESS = 32
-"""Where in a lane's memory the address of its row is, behind its elements."""
+"""The place in a lane's memory of the address of its row, behind its elements."""
 
 
 @compiled
@@ -149,7 +149,7 @@ def store_matrix(row: Bytes, count: int, transposed: int, context: Pointer[Heade
 
 
 A, B, C = LANE_PARTS
-"""Where in a lane's memory the operands of a product are; the result comes first."""
+"""The places in a lane's memory of the operands of a product; the result comes first."""
 
 
 @compiled

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xgpu.errors import CompilerError
-from xgpu.target.host.language.expressions import INT, VOID, Expressions, Unit, Value
+from xgpu.target.host.language.expressions import INT, VOID, HostExpressions, HostValue, Unit
 
 _DECLARATIONS = """
 declare void @llvm.coro.resume(ptr)
@@ -35,7 +35,7 @@ def compile_functions(roots: Mapping[str, Callable[..., Any]], values: Mapping[s
     return _DECLARATIONS + "\n".join(texts)
 
 
-class _Function(Expressions):
+class _Function(HostExpressions):
     def __init__(self, unit: Unit, function: Callable[..., Any]):
         super().__init__(unit, function)
         self._loops: list[tuple[str, str]] = []
@@ -44,7 +44,7 @@ class _Function(Expressions):
         """Return the function as LLVM IR."""
         assert isinstance(self._tree, ast.FunctionDef)
         for name, type_ in self._parameters.items():
-            self._assign(name, Value(type_, f"%{name}"))
+            self._assign(name, HostValue(type_, f"%{name}"))
         self._block(self._tree.body)
         if not self._ended:
             self._emit("ret void" if self._result == VOID else "unreachable")
@@ -81,14 +81,14 @@ class _Function(Expressions):
         left, right = self._value(target), self._value(node.value)
         self._store(node.target, self._binary(node, type(node.op), left, right))
 
-    def _store(self, target: ast.expr, value: Value) -> None:
+    def _store(self, target: ast.expr, value: HostValue) -> None:
         if isinstance(target, ast.Name):
             self._assign(target.id, value)
         else:
             pointer, type_ = self._place(target)
             self._store_at(pointer, type_, value, target)
 
-    def _assign(self, name: str, value: Value) -> None:
+    def _assign(self, name: str, value: HostValue) -> None:
         if name not in self._variables:
             self._variables[name] = value.type
             self._allocations.append(f"  %{name}.var = alloca {value.type.llvm}")
@@ -129,8 +129,8 @@ class _Function(Expressions):
     def _For(self, node: ast.For) -> None:
         assert isinstance(node.target, ast.Name) and isinstance(node.iter, ast.Call)
         bounds = [self._value(each) for each in node.iter.args]
-        first, last = bounds[:2] if len(bounds) > 1 else (Value(INT, "0"), bounds[0])
-        step = bounds[2] if len(bounds) > 2 else Value(INT, "1")
+        first, last = bounds[:2] if len(bounds) > 1 else (HostValue(INT, "0"), bounds[0])
+        step = bounds[2] if len(bounds) > 2 else HostValue(INT, "1")
         head, body, more, after = (self._label(word) for word in ("for", "body", "more", "after"))
         name = node.target.id
         self._assign(name, first)

@@ -37,7 +37,7 @@ class Type:
 
 
 @dataclass(frozen=True)
-class Value:
+class HostValue:
     """A value as LLVM IR names it."""
 
     type: Type
@@ -64,7 +64,7 @@ _OF_INTEGERS = (
     *(ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.expr_context),
     *(ast.operator, ast.unaryop, ast.cmpop),
 )
-"""What expressions are made of, besides names, whose values are known when they are compiled."""
+"""The syntax of expressions whose values are known when they are compiled, besides names."""
 _COMPARISONS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Eq: ("eq", "oeq"),
     ast.NotEq: ("ne", "une"),
@@ -93,7 +93,7 @@ class Unit:
         return self.names[function]
 
 
-class Expressions:
+class HostExpressions:
     """Writes the expressions of one function."""
 
     def __init__(self, unit: Unit, function: Callable[..., Any]):
@@ -119,10 +119,10 @@ class Expressions:
     def _emit(self, line: str) -> None:
         self._lines.append(f"  {line}")
 
-    def _new(self, type_: Type, text: str) -> Value:
+    def _new(self, type_: Type, text: str) -> HostValue:
         self._count += 1
         self._emit(f"%v{self._count} = {text}")
-        return Value(type_, f"%v{self._count}")
+        return HostValue(type_, f"%v{self._count}")
 
     def _label(self, word: str) -> str:
         self._count += 1
@@ -132,10 +132,10 @@ class Expressions:
         self._lines.append(f"{label}:")
         self._ended = False
 
-    def _branch(self, condition: Value, on_true: str, on_false: str) -> None:
+    def _branch(self, condition: HostValue, on_true: str, on_false: str) -> None:
         self._emit(f"br i1 {condition.text}, label %{on_true}, label %{on_false}")
 
-    def _typed(self, value: Value) -> str:
+    def _typed(self, value: HostValue) -> str:
         return f"{value.type.llvm} {value.text}"
 
     def _known(self, node: ast.expr) -> int | None:
@@ -162,37 +162,37 @@ class Expressions:
                 break
         return value
 
-    def _value(self, node: ast.expr) -> Value:
+    def _value(self, node: ast.expr) -> HostValue:
         if isinstance(node, ast.Constant):
             return self._literal(node)
         if (known := self._known(node)) is not None:
-            return Value(INT, str(known))
+            return HostValue(INT, str(known))
         made = getattr(self, f"_{type(node).__name__}", self._unknown)(node)
-        assert isinstance(made, Value)
+        assert isinstance(made, HostValue)
         return made
 
-    def _literal(self, node: ast.Constant) -> Value:
+    def _literal(self, node: ast.Constant) -> HostValue:
         if isinstance(node.value, bool):
-            return Value(BOOL, str(node.value).lower())
+            return HostValue(BOOL, str(node.value).lower())
         if isinstance(node.value, int):
-            return Value(INT, str(node.value))
+            return HostValue(INT, str(node.value))
         if isinstance(node.value, float):
-            return Value(FLOAT, f"0x{_double_bits(node.value):016X}")
+            return HostValue(FLOAT, f"0x{_double_bits(node.value):016X}")
         raise self._failure(node, "a literal of no type of the language")
 
-    def _Name(self, node: ast.Name) -> Value:
+    def _Name(self, node: ast.Name) -> HostValue:
         if node.id not in self._variables:
             raise self._failure(node, f"'{node.id}' has no value")
         return self._load_variable(node.id)
 
-    def _load_variable(self, name: str) -> Value:
+    def _load_variable(self, name: str) -> HostValue:
         type_ = self._variables[name]
         return self._new(type_, f"load {type_.llvm}, ptr %{name}.var")
 
-    def _BinOp(self, node: ast.BinOp) -> Value:
+    def _BinOp(self, node: ast.BinOp) -> HostValue:
         return self._binary(node, type(node.op), self._value(node.left), self._value(node.right))
 
-    def _binary(self, node: ast.AST, operator: type[ast.AST], left: Value, right: Value) -> Value:
+    def _binary(self, node: ast.AST, operator: type[ast.AST], left: HostValue, right: HostValue) -> HostValue:
         if left.type.is_pointer and operator is ast.Add:
             return self._element(left, right)
         if left.type == BOOL:
@@ -206,7 +206,7 @@ class Expressions:
             raise self._failure(node, f"no such operation on {left.type.llvm}")
         return self._new(left.type, f"{word} {self._typed(left)}, {right.text}")
 
-    def _UnaryOp(self, node: ast.UnaryOp) -> Value:
+    def _UnaryOp(self, node: ast.UnaryOp) -> HostValue:
         if isinstance(node.op, ast.Not):
             return self._new(BOOL, f"xor i1 {self._condition(node.operand).text}, true")
         value = self._value(node.operand)
@@ -216,24 +216,24 @@ class Expressions:
             return self._new(value.type, f"sub i64 0, {value.text}")
         return self._new(value.type, f"xor i64 {value.text}, -1")
 
-    def _Compare(self, node: ast.Compare) -> Value:
+    def _Compare(self, node: ast.Compare) -> HostValue:
         left, right = self._value(node.left), self._value(node.comparators[0])
         return self._compare(_COMPARISONS[type(node.ops[0])][left.type.is_float], left, right)
 
-    def _compare(self, predicate: str, left: Value, right: Value) -> Value:
+    def _compare(self, predicate: str, left: HostValue, right: HostValue) -> HostValue:
         word = "fcmp" if left.type.is_float else "icmp"
         if left.type.llvm != right.type.llvm:
             raise CompilerError(f"{self._function.__name__}: compares {left.type.llvm} with {right.type.llvm}")
         return self._new(BOOL, f"{word} {predicate} {self._typed(left)}, {right.text}")
 
-    def _condition(self, node: ast.expr) -> Value:
+    def _condition(self, node: ast.expr) -> HostValue:
         value = self._value(node)
         if value.type == BOOL:
             return value
         zero = "null" if value.type.is_pointer else "0"
-        return self._compare("ne", value, Value(value.type, zero))
+        return self._compare("ne", value, HostValue(value.type, zero))
 
-    def _BoolOp(self, node: ast.BoolOp) -> Value:
+    def _BoolOp(self, node: ast.BoolOp) -> HostValue:
         """Evaluate what follows only if what comes before does not decide."""
         self._count += 1
         place = f"%decided.{self._count}"
@@ -251,18 +251,18 @@ class Expressions:
         self._start(after)
         return self._new(BOOL, f"load i1, ptr {place}")
 
-    def _IfExp(self, node: ast.IfExp) -> Value:
+    def _IfExp(self, node: ast.IfExp) -> HostValue:
         """Both values are computed."""
         condition, left, right = self._condition(node.test), self._value(node.body), self._value(node.orelse)
         return self._new(left.type, f"select i1 {condition.text}, {self._typed(left)}, {self._typed(right)}")
 
-    def _Attribute(self, node: ast.Attribute) -> Value:
+    def _Attribute(self, node: ast.Attribute) -> HostValue:
         return self._load_at(*self._place(node))
 
-    def _Subscript(self, node: ast.Subscript) -> Value:
+    def _Subscript(self, node: ast.Subscript) -> HostValue:
         return self._load_at(*self._place(node))
 
-    def _place(self, node: ast.expr) -> tuple[Value, Any]:
+    def _place(self, node: ast.expr) -> tuple[HostValue, Any]:
         """Return the address of a field or element, and its ``ctypes`` type."""
         if isinstance(node, ast.Attribute):
             base = self._value(node.value)
@@ -276,17 +276,17 @@ class Expressions:
         base = self._value(node.value)
         return self._element(base, self._value(node.slice)), base.type.target
 
-    def _element(self, base: Value, index: Value) -> Value:
+    def _element(self, base: HostValue, index: HostValue) -> HostValue:
         if base.type.target is None:
             raise CompilerError(f"{self._function.__name__}: an element of what is no pointer")
         size = ctypes.sizeof(base.type.target)
         return self._new(base.type, f"getelementptr [{size} x i8], ptr {base.text}, i64 {index.text}")
 
-    def _load_at(self, pointer: Value, type_: Any) -> Value:
+    def _load_at(self, pointer: HostValue, type_: Any) -> HostValue:
         if issubclass(type_, ctypes.Structure):
-            return Value(Type("ptr", type_), pointer.text)
+            return HostValue(Type("ptr", type_), pointer.text)
         if issubclass(type_, _ARRAY):
-            return Value(Type("ptr", type_._type_), pointer.text)
+            return HostValue(Type("ptr", type_._type_), pointer.text)
         if is_pointer(type_):
             return self._new(Type("ptr", pointee(type_)), f"load ptr, ptr {pointer.text}")
         if type_ in _FLOATS:
@@ -298,7 +298,7 @@ class Expressions:
         word = "sext" if type_(-1).value < 0 else "zext"
         return self._new(INT, f"{word} i{bits} {loaded.text} to i64")
 
-    def _store_at(self, pointer: Value, type_: Any, value: Value, node: ast.AST) -> None:
+    def _store_at(self, pointer: HostValue, type_: Any, value: HostValue, node: ast.AST) -> None:
         if is_pointer(type_) or type_ in _FLOATS:
             self._emit(f"store {self._typed(value)}, ptr {pointer.text}")
             return
@@ -308,21 +308,21 @@ class Expressions:
             value = self._new(Type(f"i{bits}"), f"trunc i64 {value.text} to i{bits}")
         self._emit(f"store {self._typed(value)}, ptr {pointer.text}")
 
-    def _converted(self, value: Value, type_: Type, node: ast.AST) -> Value:
+    def _converted(self, value: HostValue, type_: Type, node: ast.AST) -> HostValue:
         if value.type.llvm == type_.llvm:
             return value
         if value.type == BOOL and type_ == INT:
             return self._new(INT, f"zext i1 {value.text} to i64")
         raise self._failure(node, f"expected {type_.llvm}, got {value.type.llvm}")
 
-    def _Call(self, node: ast.Call) -> Value:
+    def _Call(self, node: ast.Call) -> HostValue:
         assert isinstance(node.func, ast.Name)
         name = node.func.id
         builtin = getattr(self, f"_call_{name}", None)
         callee = self._globals.get(name)
         if builtin is not None and (callee is None or callee is getattr(words, name, None)):
             made = builtin(node)
-            assert isinstance(made, Value)
+            assert isinstance(made, HostValue)
             return made
         if not getattr(callee, COMPILED, False):
             raise self._failure(node, f"'{name}' is no function of the language")
@@ -337,79 +337,79 @@ class Expressions:
         call = f"call {result.llvm} @{self._unit.name(callee)}({', '.join(arguments)})"
         if result == VOID:
             self._emit(call)
-            return Value(VOID, "")
+            return HostValue(VOID, "")
         return self._new(result, call)
 
-    def _call_cast(self, node: ast.Call) -> Value:
+    def _call_cast(self, node: ast.Call) -> HostValue:
         target, value = self._named_type(node.args[0]), self._value(node.args[1])
         if value.type == INT:
             value = self._new(Type("ptr"), f"inttoptr i64 {value.text} to ptr")
-        return Value(Type("ptr", target), value.text)
+        return HostValue(Type("ptr", target), value.text)
 
     def _named_type(self, node: ast.expr) -> Any:
         assert isinstance(node, ast.Name)
         return self._globals[node.id]
 
-    def _call_size_of(self, node: ast.Call) -> Value:
-        return Value(INT, str(ctypes.sizeof(self._named_type(node.args[0]))))
+    def _call_size_of(self, node: ast.Call) -> HostValue:
+        return HostValue(INT, str(ctypes.sizeof(self._named_type(node.args[0]))))
 
-    def _call_address(self, node: ast.Call) -> Value:
+    def _call_address(self, node: ast.Call) -> HostValue:
         return self._new(INT, f"ptrtoint ptr {self._value(node.args[0]).text} to i64")
 
-    def _call_as_float(self, node: ast.Call) -> Value:
+    def _call_as_float(self, node: ast.Call) -> HostValue:
         bits = self._new(Type("i32"), f"trunc i64 {self._value(node.args[0]).text} to i32")
         return self._new(FLOAT, f"bitcast i32 {bits.text} to float")
 
-    def _call_as_bits(self, node: ast.Call) -> Value:
+    def _call_as_bits(self, node: ast.Call) -> HostValue:
         bits = self._new(Type("i32"), f"bitcast float {self._value(node.args[0]).text} to i32")
         return self._new(INT, f"zext i32 {bits.text} to i64")
 
-    def _call_to_number(self, node: ast.Call) -> Value:
+    def _call_to_number(self, node: ast.Call) -> HostValue:
         return self._new(FLOAT, f"sitofp i64 {self._value(node.args[0]).text} to float")
 
-    def _call_to_integer(self, node: ast.Call) -> Value:
+    def _call_to_integer(self, node: ast.Call) -> HostValue:
         value = self._value(node.args[0])
         type_ = _INTEGERS if value.type == _VECTOR else INT
         return self._new(type_, f"fptosi {self._typed(value)} to {type_.llvm}")
 
-    def _call_copy(self, node: ast.Call) -> Value:
+    def _call_copy(self, node: ast.Call) -> HostValue:
         to, source, count = (self._value(each).text for each in node.args)
         self._emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {count}, i1 false)")
-        return Value(VOID, "")
+        return HostValue(VOID, "")
 
-    def _call_fill(self, node: ast.Call) -> Value:
+    def _call_fill(self, node: ast.Call) -> HostValue:
         to, byte, count = (self._value(each).text for each in node.args)
         self._emit(f"call void @llvm.memset.p0.i64(ptr {to}, i8 {byte}, i64 {count}, i1 false)")
-        return Value(VOID, "")
+        return HostValue(VOID, "")
 
-    def _call_resume(self, node: ast.Call) -> Value:
+    def _call_resume(self, node: ast.Call) -> HostValue:
         self._emit(f"call void @llvm.coro.resume(ptr {self._value(node.args[0]).text})")
-        return Value(VOID, "")
+        return HostValue(VOID, "")
 
-    def _call_make_thread(self, node: ast.Call) -> Value:
+    def _call_make_thread(self, node: ast.Call) -> HostValue:
         make, buffers, *numbers, context, frame = (self._value(each) for each in node.args)
         x, y, z = (self._new(Type("i32"), f"trunc i64 {each.text} to i32") for each in numbers)
         arguments = ", ".join(self._typed(each) for each in (buffers, x, y, z, context, frame))
         made = self._new(Type("ptr"), f"call ptr {make.text}({arguments})")
         return self._new(INT, f"ptrtoint ptr {made.text} to i64")
 
-    def _call_min(self, node: ast.Call) -> Value:
+    def _call_min(self, node: ast.Call) -> HostValue:
         return self._least(node, "slt")
 
-    def _call_max(self, node: ast.Call) -> Value:
+    def _call_max(self, node: ast.Call) -> HostValue:
         return self._least(node, "sgt")
 
-    def _least(self, node: ast.Call, predicate: str) -> Value:
+    def _least(self, node: ast.Call, predicate: str) -> HostValue:
         left, right = (self._value(each) for each in node.args)
         is_left = self._compare(predicate, left, right)
         return self._new(left.type, f"select i1 {is_left.text}, {self._typed(left)}, {self._typed(right)}")
 
-    def _call_vector(self, node: ast.Call) -> Value:
+    def _call_vector(self, node: ast.Call) -> HostValue:
         pointer = self._value(node.args[0])
         type_ = _INTEGERS if pointer.type.target is ctypes.c_int32 else _VECTOR
         return self._new(type_, f"load {type_.llvm}, ptr {pointer.text}, align 4")
 
-    def _call_splat(self, node: ast.Call) -> Value:
+    def _call_splat(self, node: ast.Call) -> HostValue:
         value = self._value(node.args[0])
         type_ = _VECTOR
         if value.type == INT:
@@ -417,10 +417,10 @@ class Expressions:
         one = self._new(type_, f"insertelement {type_.llvm} poison, {self._typed(value)}, i64 0")
         return self._new(type_, f"shufflevector {self._typed(one)}, {type_.llvm} poison, <8 x i32> zeroinitializer")
 
-    def _call_set_vector(self, node: ast.Call) -> Value:
+    def _call_set_vector(self, node: ast.Call) -> HostValue:
         pointer, value = (self._value(each) for each in node.args)
         self._emit(f"store {self._typed(value)}, ptr {pointer.text}, align 4")
-        return Value(VOID, "")
+        return HostValue(VOID, "")
 
 
 def fields_of(structure: type[ctypes.Structure]) -> list[tuple[str, Any]]:
