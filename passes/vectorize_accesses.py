@@ -47,7 +47,8 @@ class VectorizeAccesses(Pass):
     Needs: flatten-tensors and simplify-indexing (tensors of rank 1, one index expression for each access) and
     loop-invariant-code-motion (accesses that do not depend on the loop at all are gone). unroll-loops then makes the
     positions in the vectors constants: loops marked ``xgpu.unroll = "none"`` keep their accesses, as LLVM would put
-    vectors into memory whose positions are known at run time. Remarks say which accesses stay of single elements, or of fewer than V, and why.
+    vectors into memory whose positions are known at run time. Remarks say which accesses stay of single elements, or of
+    fewer than V, and why.
 
     ```mlir
     scf.for %s = %c0 to %c4 step %c1 ... {
