@@ -14,7 +14,7 @@ time exponential in their length.
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from functools import partial
+from functools import cached_property, partial
 from typing import Self
 
 from xgpu import ir
@@ -40,6 +40,8 @@ type _Choice = dict[Number, int]
 """Values to store, each with the level of the kernel that does."""
 type _Needed = Sequence[Need[Group]]
 """How often which kernels compute a value."""
+type _Given = tuple[frozenset[tuple[Number, int]], frozenset[Number]]
+"""What a round starts from: what was chosen before it, and what is waited for."""
 
 _ROUNDS = 3
 """Iteration limit. Costs and the stored values depend on each other; two iterations mostly reach the fixed point."""
@@ -156,23 +158,31 @@ def _choose(
     evaluations: Evaluations[Group],
     target: Device,
     choice: _Choice,
-) -> tuple[_Choice, Set[Number], dict[Number, Decision]]:
+) -> tuple[_Choice, Set[Number], Mapping[Number, Decision]]:
     """Return the values to store at their first kernel's level, those that kernels are to wait for, and decisions.
 
-    ``choice`` has those that are expected to be stored.
+    ``choice`` has those that are expected to be stored. A round follows from what is stored before it, so the same one
+    is not made twice: many choices alternate between two.
     """
     awaited: Set[Number] = set()
-    why: dict[Number, Decision] = {}
+    why: Mapping[Number, Decision] = {}
     has_moves, most = False, math.inf
+    rounds: dict[tuple[_Given, bool], _Round] = {}
     for stores_moves in (False, True):
         for _ in range(_ROUNDS):
             before = choice, awaited
-            stored_at = {**known.read_at, **choice, **dict.fromkeys(awaited, -1)}
-            this = _Round(known, families, costs, evaluations, target, stored_at, stores_moves)
-            if not this.choose(most):
+            given = frozenset(choice.items()), frozenset(awaited)
+            this = rounds.get((given, stores_moves)) or _that_stores_no_move(rounds.get((given, False)))
+            if this is None:
+                stored_at = {**known.read_at, **choice, **dict.fromkeys(awaited, -1)}
+                this = _Round(known, families, costs, evaluations, target, stored_at, stores_moves)
+                this.choose(most)
+            if this.needs > most:
                 # Values of a chain were stored, which makes each look cheap: without them kernels compute the chain.
                 break
-            choice, awaited, why, has_moves = this.choice, this.awaited, this.decisions, this.has_moves
+            rounds[given, stores_moves] = this
+            choice, awaited, has_moves = this.choice, this.awaited, this.has_moves
+            why = this.decisions_with_moves if stores_moves else this.decisions
             most = _MOST_GROWTH * this.needs
             if (choice, awaited) == before:
                 break
@@ -181,12 +191,30 @@ def _choose(
     return choice, awaited, why
 
 
+def _that_stores_no_move(before: "_Round | None") -> "_Round | None":
+    """Return a round that put moves off, if it would store none of them: then one that decides on them is the same."""
+    is_same = before is not None and all(each.verdict != Verdict.STORED for each in before.moves.values())
+    return before if is_same else None
+
+
+@dataclass(frozen=True)
+class _PutOff:
+    """What is asked of a value that only moves: whether to recompute it takes more than ``most`` instructions.
+
+    It is ``computed`` so many times for each element; ``decision`` is what is decided until the question is answered.
+    """
+
+    most: float
+    computed: float
+    decision: Decision
+
+
 class _Round:
     """One backward pass over the program, in which all consumers of a value are known when it is reached.
 
     Its producers are not decided on yet: they are taken to be as in the round before. ``stored_at`` has the level of
     the kernel that stores each value in memory. What only moves is stored if ``stores_moves``, once it is known which
-    kernels are left to read it: how often it is moved depends on where all else is computed.
+    kernels are left to read it: how often it is moved depends on where all else is computed. Before, it is put off.
     """
 
     def __init__(
@@ -222,10 +250,11 @@ class _Round:
         self._bytes_of_instructions: dict[Group, float] = {}
         self._most: dict[Number, float] = {}
         self.decisions: dict[Number, Decision] = {}
+        self._put_off: dict[Number, _PutOff] = {}
         self.has_moves = False
 
-    def choose(self, most: float) -> bool:
-        """Choose the values to store, and those to wait for; tell whether ``needs`` are at most so many."""
+    def choose(self, most: float) -> None:
+        """Choose the values to store, and those to wait for, unless ``needs`` become more than so many."""
         evaluations, results, stored_at = self._evaluations, self._block.results, self._known.stored_at
         evaluations.start()
         for group in self._known.grouping.groups:
@@ -247,10 +276,9 @@ class _Round:
             if computing:
                 evaluations.compute(number, computing)
             if self.needs > most:
-                return False
+                return
             if self._most:
                 self._bound_operands(number)
-        return True
 
     def _bound_operands(self, number: int) -> None:
         """Note that what a value is computed from takes no more instructions than the value does."""
@@ -316,12 +344,21 @@ class _Round:
         if saved * _MOST_INSTRUCTIONS <= spent:
             return Decision(Verdict.RECOMPUTED, self._block.values[value], Reason(_CHEAP, (computed,)))
         # Where storing it takes no instructions more, and fewer bytes, it pays however few the value takes.
-        most, origins = spent / saved if saved else 0.0, self._costs.moved_from(value)
-        if origins:
+        most = spent / saved if saved else 0.0
+        if self._costs.moved_from(value):
             most = max(_HIDDEN_MOVES * most, LOAD)
-            self.has_moves |= most < _MOST_INSTRUCTIONS_OF_MOVES
-            if most >= _MOST_INSTRUCTIONS_OF_MOVES or not self._stores_moves:
-                return Decision(Verdict.RECOMPUTED, self._block.values[value], Reason(_CHEAP, (computed,)))
+            cheap = Decision(Verdict.RECOMPUTED, self._block.values[value], Reason(_CHEAP, (computed,)))
+            if most >= _MOST_INSTRUCTIONS_OF_MOVES:
+                return cheap
+            self.has_moves = True
+            if not self._stores_moves:
+                self._put_off[value] = _PutOff(most, computed, cheap)
+                return cheap
+        return self._takes_more(value, most, computed)
+
+    def _takes_more(self, value: Number, most: float, computed: float) -> Decision:
+        """Decide whether to recompute a value takes more than ``most`` instructions, from which on storing it pays."""
+        level, origins = self._known.levels[value] + 1, self._costs.moved_from(value)
         parts = computed, math.ceil(most)
         few = Reason(_FEW, parts)
         if most >= self._most.get(value, math.inf):
@@ -339,6 +376,17 @@ class _Round:
         if not origins:
             self._most[value] = most
         return Decision(Verdict.RECOMPUTED, self._block.values[value], few)
+
+    @cached_property
+    def moves(self) -> Mapping[Number, Decision]:
+        """What is decided on the moves that were put off: nothing that it depends on was decided after them."""
+        return {value: self._takes_more(value, each.most, each.computed) for value, each in self._put_off.items()}
+
+    @property
+    def decisions_with_moves(self) -> Mapping[Number, Decision]:
+        """The decisions, with those on moves where nothing else was decided on a value afterwards."""
+        last = {value for value, each in self._put_off.items() if self.decisions[value] is each.decision}
+        return self.decisions | {value: decision for value, decision in self.moves.items() if value in last}
 
     def _consider_later(self, value: Number, needed: _Needed) -> _Needed:
         """Let the first kernel that computes a value store it for those of higher levels, if that is cheaper."""
