@@ -28,9 +28,9 @@ from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping import decisions
 from xgpu.fusion.grouping.block_facts import BlockFacts
 from xgpu.fusion.grouping.decisions import Decision, Verdict
-from xgpu.fusion.grouping.families import Families, Kind
+from xgpu.fusion.grouping.families import Families
 from xgpu.fusion.grouping.grouper import group_block
-from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping
+from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Chains, Group, Grouping
 from xgpu.indexing.access import shape_of
 from xgpu.numbered_block import Number, NumberedBlock
 from xgpu.reasons import Reason
@@ -158,14 +158,14 @@ def _choose(
     evaluations: Evaluations[Group],
     target: Device,
     choice: _Choice,
-) -> tuple[_Choice, Set[Number], Mapping[Number, Decision]]:
+) -> tuple[_Choice, Set[Number], dict[Number, Decision]]:
     """Return the values to store at their first kernel's level, those that kernels are to wait for, and decisions.
 
     ``choice`` has those that are expected to be stored. A round follows from what is stored before it, so the same one
     is not made twice: many choices alternate between two.
     """
     awaited: Set[Number] = set()
-    why: Mapping[Number, Decision] = {}
+    why: dict[Number, Decision] = {}
     has_moves, most = False, math.inf
     rounds: dict[tuple[_Given, bool], _Round] = {}
     for stores_moves in (False, True):
@@ -242,11 +242,7 @@ class _Round:
         """Those to wait for."""
         self.needs = 0
         """How many kinds of kernels compute a value, for all values together."""
-        # How many kernels wait for one, each for the next, by this round's decisions: levels do not have these yet.
-        self._followed: dict[Group, int] = {}
-        # Loops that differ only in what they compute: the first, which stands for all, and how many there are.
-        self._alike: dict[tuple[Kind, int, int], Group] = {}
-        self._loops: dict[Group, int] = {}
+        self._chains = Chains()
         self._bytes_of_instructions: dict[Group, float] = {}
         self._most: dict[Number, float] = {}
         self.decisions: dict[Number, Decision] = {}
@@ -258,7 +254,7 @@ class _Round:
         evaluations, results, stored_at = self._evaluations, self._block.results, self._known.stored_at
         evaluations.start()
         for group in self._known.grouping.groups:
-            kernel, member = (group, ONLY) if group.heroes else self._loop(group)
+            kernel, member = (group, ONLY) if group.heroes else self._chains.loop(group)
             for root in group.roots:
                 evaluations.want(self._block.numbers[root], kernel, member)
         for number, is_candidate in self._known.backwards:
@@ -307,10 +303,10 @@ class _Round:
         is_repeated = _evaluations(needed) > size
         if is_repeated and can_wait and self._decide(value, self._waiting_for(value, size, needed)):
             self.awaited.add(value)
-            followed = 1 + max([self._followed.get(each.kernel, 0) for each in needed])
+            length = 1 + self._chains.longest(needed)
             if own is None:
-                return self._wanted_by_loop(value, level, followed)
-            self._followed[own] = max(followed, 1 + self._followed.get(own, 0))
+                return self._wanted_by_loop(value, level, length)
+            self._chains.lengthen(own, length)
             self._evaluations.want(value, own, ONLY)
             return [Need(own, ONLY, 1, size)]
         is_once = _kernels(needed) == 1 and not is_repeated
@@ -326,7 +322,7 @@ class _Round:
         level, kernels = self._known.levels[value] + 1, _kernels(needed)
         computed = round(_evaluations(needed) / size, 1)
         # Of kernels of several levels the first may store the value for the others, which is decided on afterwards.
-        is_one_level = len({(group.level, self._followed.get(group, 0)) for group, *_ in needed}) == 1
+        is_one_level = self._chains.are_equal(needed)
         once = size if is_one_level else sum([each.kernels * min(each.times, size) for each in needed])
         saved = -once * bytes_per_instruction(self._target, size)
         spent: float = self._launch
@@ -383,7 +379,7 @@ class _Round:
         return {value: self._takes_more(value, each.most, each.computed) for value, each in self._put_off.items()}
 
     @property
-    def decisions_with_moves(self) -> Mapping[Number, Decision]:
+    def decisions_with_moves(self) -> dict[Number, Decision]:
         """The decisions, with those on moves where nothing else was decided on a value afterwards."""
         last = {value for value, each in self._put_off.items() if self.decisions[value] is each.decision}
         return self.decisions | {value: decision for value, decision in self.moves.items() if value in last}
@@ -426,33 +422,29 @@ class _Round:
     def _read_again(self, value: Number, level: int, most: int, needed: _Needed) -> float:
         """Return the bytes that kernels of ``level`` read to recompute a value, beside what they read anyway."""
         total, size = 0.0, self._block.elements(value)
-        for kernel, members, kernels, times in needed:
+        for kernel, members, _, times in needed:
             share = min(1, times / size)
-            is_known = partial(self._is_known, kernel, members, share)
-            # Whether a loop moves what it reads by tiles is decided later, and mostly so.
-            cost = self._costs.of(value, self._stored_at, level, most, is_known, not kernel.heroes)
-            total += kernels * cost.bytes * share
+            for part, alike in self._chains.parts(kernel, members):
+                is_known = partial(self._is_known, kernel, part, alike, share)
+                # Whether a loop moves what it reads by tiles is decided later, and mostly so.
+                cost = self._costs.of(value, self._stored_at, level, most, is_known, not kernel.heroes)
+                total += part.bit_count() * cost.bytes * share
         return total
 
-    def _is_known(self, kernel: Group, members: Members, share: float, value: Number, count: int) -> bool:
+    def _is_known(
+        self, kernel: Group, members: Members, alike: Members, share: float, value: Number, count: int
+    ) -> bool:
         """Whether kernels read or compute this share of ``count`` elements of a value anyway."""
-        return self._evaluations.known(value, kernel, members) >= min(self._block.elements(value), count) * share
+        known = self._evaluations.known(value, kernel, members, alike)
+        return known >= min(self._block.elements(value), count) * share
 
-    def _wanted_by_loop(self, value: Number, level: int, followed: int) -> _Needed:
+    def _wanted_by_loop(self, value: Number, level: int, length: int) -> _Needed:
         """Let a loop of its own compute a value, which so many other kernels wait for, one after the other."""
         root = self._block.values[value]
-        kernel, member = self._loop(
-            Group(self._families.loop_of(self._block.shape(value)), level, roots=(root,)), followed
-        )
+        group = Group(self._families.loop_of(self._block.shape(value)), level, roots=(root,))
+        kernel, member = self._chains.loop(group, length)
         self._evaluations.want(value, kernel, member)
         return [Need(kernel, member, 1, self._block.elements(value))]
-
-    def _loop(self, group: Group, followed: int = 0) -> tuple[Group, Members]:
-        """Return the loop that stands for all that are like ``group``, and which member of these that is."""
-        kernel = self._alike.setdefault((group.kind, group.level, followed), group)
-        self._followed[kernel] = followed
-        self._loops[kernel] = number = self._loops.get(kernel, -1) + 1
-        return kernel, 1 << number
 
     def _can_store(self, group: Group, value: Number) -> bool:
         """Whether the kernel of ``group`` computes a value at its own indices, so that it can store it."""
