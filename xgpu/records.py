@@ -115,7 +115,7 @@ def _init(cls: type[Any], fields: Sequence[dataclasses.Field[Any]], frozen: bool
 
 
 class _Parameter(NamedTuple):
-    """What a field is in ``__init__``, but for its name and value."""
+    """Facts of a field that ``__init__`` depends on, but for its name and value."""
 
     is_given: bool
     is_made: bool

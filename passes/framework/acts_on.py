@@ -298,7 +298,7 @@ widen-sums
 
 @dataclass(frozen=True)
 class ActsOn:
-    """What a pass acts on, and the text of each of its options if that is left out, in the order of declaration."""
+    """Operations that a pass acts on, and the text of each of its options that is left out, as they are declared."""
 
     operations: frozenset[str]
     options: tuple[tuple[str, str], ...]

@@ -9,6 +9,7 @@ import heapq
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from xgpu import ir
@@ -118,15 +119,18 @@ class Evaluations[K: KernelKind]:
                     needs.append(Need(kernel, members, members.bit_count(), times))
         return needs
 
-    def known(self, value: Number, kernel: K, members: Members) -> int:
+    def known(self, value: Number, kernel: K, members: Members, alike: Members) -> int:
         """Return how many elements of a value all ``members`` of ``kernel`` are known so far to read or compute.
 
-        By the last reads that were counted: what very many operations read is not looked through for each of them.
+        By the last reads that were counted of members that are ``alike``: what very many operations read is not looked
+        through for each of them.
         """
         reads = self._read_of[value].get(kernel)
         if reads is None:
             return 0
-        return sum([count for reading, count in reads[-_MOST_READS:] if not members & ~reading])
+        if len(reads) > _MOST_READS:
+            reads = list(islice((each for each in reversed(reads) if each[0] & alike), _MOST_READS))
+        return sum([count for reading, count in reads if not members & ~reading])
 
     def compute(self, number: int, kernels: Mapping[K, Members]) -> None:
         """Pass the counts of an operation on to its operands, for ``kernels``, whose results it computes."""
@@ -323,22 +327,17 @@ def _readers(wanted: Mapping[Scope, Members], among: Members) -> list[tuple[tupl
     """Return the sets of members, of those ``among``, that read at the same scopes, with these."""
     if len(wanted) == 1 or not any(among & ~members for members in wanted.values()):
         return [(tuple(wanted), among)]
-    seen = several = 0
-    for members in wanted.values():
-        several |= seen & members
-        seen |= members
-    once, several = among & ~several, among & several
-    parts = [((scope,), members & once) for scope, members in wanted.items() if members & once]
-    scopes: dict[Members, list[Scope]] = {}
-    for scope, members in wanted.items():
-        rest = members & several
-        while rest:
-            scopes.setdefault(rest & -rest, []).append(scope)
-            rest &= rest - 1
-    alike: dict[tuple[Scope, ...], Members] = {}
-    for member, read in scopes.items():
-        _include(alike, tuple(read), member)
-    return [*parts, *alike.items()]
+    # By the number of the first scope and the members: the scopes at which all of these read.
+    parts: list[tuple[int, Members, tuple[Scope, ...]]] = [(len(wanted), among, ())]
+    for number, (scope, members) in enumerate(wanted.items()):
+        for position in range(len(parts)):
+            first, part, scopes = parts[position]
+            if both := part & members:
+                parts[position] = min(first, number), both, (*scopes, scope)
+                if rest := part & ~members:
+                    parts.append((first, rest, scopes))
+    parts.sort(key=lambda each: (len(each[2]) > 1, each[0], each[1] & -each[1]))
+    return [(scopes, part) for _, part, scopes in parts]
 
 
 @dataclass(frozen=True)

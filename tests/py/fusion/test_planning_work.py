@@ -13,8 +13,9 @@ from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.driver.compiler import plan_prepared, plan_program
 from xgpu.frontend.load import load_source
 from xgpu.fusion import memory_reads, product_merges
-from xgpu.fusion.grouping import shared_values, small_kernels
+from xgpu.fusion.grouping import shared_values
 from xgpu.fusion.grouping.families import Families
+from xgpu.fusion.grouping.merging import small_kernels
 from xgpu.fusion.loops.steps import Step
 from xgpu.indexing import hlo_maps
 from xgpu.passes.prepare.reductions import split_reductions
@@ -272,7 +273,62 @@ def _indices(updates: int):
     return function, ("f32[1000]", "s32[]")
 
 
+def _rolled_steps(steps: int):
+    """Steps of a differential equation, each of four stages that read neighbours, which gradients compute again."""
+
+    def slope(x):
+        return (jnp.roll(x, -1, 1) - jnp.roll(x, 2, 1)) * jnp.roll(x, 1, 1) - x + 8
+
+    def function(x):
+        for _ in range(steps):
+            first = slope(x)
+            second = slope(x + 0.01 * first)
+            third = slope(x + 0.01 * second)
+            x = x + 0.02 / 6 * (first + 2 * second + 2 * third + slope(x + 0.02 * third))
+        return jnp.sum(x * jnp.cos(jnp.arange(256.0)).reshape(16, 16))
+
+    return jax.grad(function), ("f32[16,16]",)
+
+
+def _bodies(count: int):
+    """A tree of bodies that turn by joints, and forces that are added up towards its root: many small arrays."""
+
+    def turned(by, of):
+        scalar = by[0] * of[0] - by[1:] @ of[1:]
+        return jnp.concatenate([scalar[None], by[0] * of[1:] + of[0] * by[1:] + jnp.cross(by[1:], of[1:])])
+
+    def function(angles):
+        places, turns = [jnp.zeros(3)], [jnp.array([1.0, 0, 0, 0])]
+        for i in range(count):
+            axis = jnp.array([0.0, 1, 0])
+            joint = jnp.concatenate([jnp.cos(angles[i : i + 1]), jnp.sin(angles[i]) * axis])
+            turns.append(turned(turns[i // 2], joint))
+            places.append(places[i // 2] + 2 * jnp.cross(turns[-1][1:], axis))
+        forces = jax.vmap(lambda place, turn: place * turn[0])(jnp.stack(places), jnp.stack(turns))
+        for i in range(count, 0, -1):
+            forces = forces.at[(i - 1) // 2].add(forces[i])
+        return forces
+
+    return jax.vmap(function), (f"f32[16,{count}]",)
+
+
+def _pairs(steps: int):
+    """Functions of all pairs of rows, and their means."""
+
+    def of_pair(a, b):
+        return jnp.tanh(a * b) + jnp.cross(a[:3], b[:3]).sum()
+
+    def function(x):
+        for _ in range(steps):
+            x = jax.vmap(lambda a, x=x: jax.vmap(lambda b: of_pair(a, b))(x))(x).mean(0) + x
+        return jnp.sum(x * x)
+
+    return jax.grad(function), ("f32[16,6]",)
+
+
 PROGRAMS = {
+    "gradients of rolled steps": (_rolled_steps, 32),
+    "bodies": (_bodies, 32),
     "indices": (_indices, 32),
     "residual products": (_residual_products, 16),
     "gradients of residual products": (lambda layers: _gradient(*_residual_products(layers)), 16),
@@ -347,6 +403,20 @@ def test_what_was_chosen_is_expected_for_the_next_groups(monkeypatch):
     plan_program(load_source(_gradient_of_a_stencil(8), ("f32[4096,4096]",)).module)
     assert len(rounds) == 3
     assert sum(rounds) < 13
+
+
+def test_rounds_that_choose_the_same_are_not_repeated(monkeypatch):
+    """What is stored alternates between two choices, and no move is."""
+    rounds = list[tuple[object, ...]]()
+    choose = shared_values._Round.choose
+
+    def counting(round_, most):
+        rounds.append((round_._known, frozenset(round_._stored_at.items())))
+        choose(round_, most)
+
+    monkeypatch.setattr(shared_values._Round, "choose", counting)
+    plan_program(load_source(*_pairs(8)).module)
+    assert 1 < len(rounds) == len(set(rounds))
 
 
 def _calls(function, arguments) -> int:

@@ -6,13 +6,14 @@ than its producers. `xgpu.fusion.grouping.grouper` makes the first grouping of a
 another.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field, replace
 from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.heroes import Form
 from xgpu.analysis.root_indices import MOST_ROOTS
+from xgpu.costs.evaluations import ONLY, Members, Need
 from xgpu.fusion.grouping.families import Families, Kind
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
@@ -125,3 +126,65 @@ class Grouping(Levels):
             stored_at={**self.stored_at, **{value: level for value, (level, _) in values.items()}},
             why_stored={**self.why_stored, **{value: why for value, (_, why) in values.items()}},
         )
+
+
+class WaitCounts:
+    """Counts of the kernels that wait for a kernel, each for the next, by decisions that levels do not have; mostly 0.
+
+    Loops of one shape and level differ in nothing else than that and in what they compute: the first of them stands for
+    all, and each is a member.
+    """
+
+    def __init__(self) -> None:
+        self._alike: dict[tuple[Kind, int], Group] = {}
+        # By members, and the members of each length.
+        self._lengths: dict[Group, list[int]] = {}
+        self._members: dict[Group, dict[int, Members]] = {}
+
+    def loop(self, group: Group, length: int = 0) -> tuple[Group, Members]:
+        """Return the loop that stands for all that are like ``group``, and which member this is."""
+        kernel = self._alike.setdefault((group.kind, group.level), group)
+        lengths = self._lengths.setdefault(kernel, [])
+        member = 1 << len(lengths)
+        lengths.append(length)
+        members = self._members.setdefault(kernel, {})
+        members[length] = members.get(length, 0) | member
+        return kernel, member
+
+    def lengthen(self, kernel: Group, length: int) -> None:
+        """Let so many wait for the kernel of a hero, if they were fewer: one more than before at least."""
+        length = max(length, 1 + self._lengths.get(kernel, [0])[0])
+        self._lengths[kernel], self._members[kernel] = [length], {length: ONLY}
+
+    def longest(self, needed: Iterable[Need[Group]]) -> int:
+        """Return how many kernels wait for one of those that need a value."""
+        longest = 0
+        for each in needed:
+            lengths = self._members.get(each.kernel, {})
+            longest = max([longest, *(length for length, members in lengths.items() if members & each.members)])
+        return longest
+
+    def are_equal(self, needed: Sequence[Need[Group]]) -> bool:
+        """Whether all kernels that need a value are of one level, and as many wait for each."""
+        places = {(each.kernel.level, self._first(each.kernel, each.members)) for each in needed}
+        if len(places) > 1:
+            return False
+        ((_, length),) = places
+        return not any(each.members & ~self._like(each.kernel, length) for each in needed)
+
+    def parts(self, kernel: Group, members: Members) -> list[tuple[Members, Members]]:
+        """Split members by how many wait for them; return with each part all members for which as many do."""
+        found: list[tuple[Members, Members]] = []
+        while members:
+            like = self._like(kernel, self._first(kernel, members))
+            found.append((members & like, like))
+            members &= ~like
+        return found
+
+    def _first(self, kernel: Group, members: Members) -> int:
+        """Return how many kernels wait for the first of ``members``."""
+        lengths = self._lengths.get(kernel)
+        return lengths[(members & -members).bit_length() - 1] if lengths else 0
+
+    def _like(self, kernel: Group, length: int) -> Members:
+        return self._members.get(kernel, {0: ONLY}).get(length, 0)

@@ -14,24 +14,23 @@ time exponential in their length.
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from functools import partial
-from typing import Self
+from functools import cached_property, partial
 
 from xgpu import ir
 from xgpu.costs.evaluations import ONLY, Evaluations, Members, Need
 from xgpu.costs.long_elements import long_elements
-from xgpu.costs.recomputation import LOAD, MOST_MOVES, MOST_VISITED, Costs
+from xgpu.costs.recomputation import LOAD, MOST_MOVES, MOST_VISITED, Cost, Costs
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
-from xgpu.costs.values import byte_size, elements
+from xgpu.costs.values import elements
 from xgpu.device import Device
-from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping import decisions
 from xgpu.fusion.grouping.across import read_across
 from xgpu.fusion.grouping.block_facts import BlockFacts
 from xgpu.fusion.grouping.decisions import Decision, Verdict
-from xgpu.fusion.grouping.families import Families, Kind
+from xgpu.fusion.grouping.families import Families
 from xgpu.fusion.grouping.grouper import group_block
-from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping
+from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping, WaitCounts
+from xgpu.fusion.grouping.known_values import Known, may_be_stored
 from xgpu.indexing.access import shape_of
 from xgpu.numbered_block import Number, NumberedBlock
 from xgpu.reasons import Reason
@@ -41,6 +40,8 @@ type _Choice = dict[Number, int]
 """Values to store, each with the level of the kernel that does."""
 type _Needed = Sequence[Need[Group]]
 """The number of times that each kind of kernel computes a value."""
+type _Given = tuple[frozenset[tuple[Number, int]], frozenset[Number]]
+"""The choice before a round, and the values that are waited for."""
 
 _ROUNDS = 3
 """Iteration limit. Costs and the stored values depend on each other; two iterations mostly reach the fixed point."""
@@ -79,12 +80,12 @@ def group_operations(
     facts = BlockFacts(operations, results, families, target)
     block = NumberedBlock(operations)
     costs, evaluations = Costs(block), Evaluations[Group](block)
-    candidates = [_may_be_stored(block, number) for number in range(len(operations))]
+    candidates = may_be_stored(block)
     awaited: dict[ir.Value, Reason] = {}
     choice: _Choice = {}
     for _ in range(_GROUPINGS):
         grouping = group_block(facts, scalars_fall_back, awaited)
-        known = _Known.of(grouping, block, candidates)
+        known = Known.of(grouping, block, candidates)
         # What was chosen for the groups before is nearly what will be for these.
         expected = {value: level for value, level in choice.items() if value not in known.stored_at}
         choice, more, why = _choose(known, families, costs, evaluations, target, expected)
@@ -104,55 +105,8 @@ def group_operations(
     return planned, [*decisions.stored(planned.why_stored), *recomputed]
 
 
-def _may_be_stored(block: NumberedBlock, number: int) -> bool:
-    """Whether an operation has one result, for which kernels do something, and more than to widen elements."""
-    results = block.results[number]
-    if len(results) != 1 or block.names[number] in VIEWS or not block.elements(results[0]):
-        return False
-    return not _only_widens(block.operations[number])
-
-
-@dataclass(frozen=True, eq=False)
-class _Known:
-    """Facts of a ``grouping`` for its rounds, by numbers of the values of its ``block``.
-
-    ``stored_at`` has the level of the kernel that stores each value of ``grouping``, ``levels`` the lowest level of one
-    that can read it. ``read_at`` is ``stored_at`` with what is given. ``own`` has the group whose hero, or whose hero's
-    epilogue, makes a value: only its kernel can store it. ``falling_back`` has the operations left to XLA that make
-    values, ``backwards`` all operations, the last one first, each with whether its result may be stored for several
-    kernels.
-    """
-
-    grouping: Grouping
-    block: NumberedBlock
-    stored_at: Mapping[Number, int]
-    levels: Sequence[int]
-    read_at: Mapping[Number, int]
-    own: Mapping[Number, Group]
-    falling_back: Set[int]
-    backwards: Sequence[tuple[int, bool]]
-
-    @classmethod
-    def of(cls, grouping: Grouping, block: NumberedBlock, candidates: Sequence[bool]) -> Self:
-        """Look values up once; ``candidates`` tells of which operations results may be stored."""
-        stored_at = {block.numbers[value]: level for value, level in grouping.stored_at.items()}
-        given = {number: -1 for number, maker in enumerate(block.makers) if maker is None}
-        own = {block.numbers[value]: group for group in grouping.begun for value in group.forms}
-        made_by_xla = [block.numbers[value] for _, op in grouping.fallbacks for value in op.results]
-        falling_back = {number for value in made_by_xla if (number := block.makers[value]) is not None}
-        backwards = [
-            (number, candidates[number] and number not in falling_back) for number in reversed(range(len(candidates)))
-        ]
-        levels = [grouping.level(value) for value in block.values]
-        return cls(grouping, block, stored_at, levels, given | stored_at, own, falling_back, backwards)
-
-    def made_at(self, value: Number) -> int:
-        """Return the lowest level of a kernel that can compute a value."""
-        return self.levels[value] - (value in self.stored_at)
-
-
 def _choose(
-    known: _Known,
+    known: Known,
     families: Families,
     costs: Costs,
     evaluations: Evaluations[Group],
@@ -161,20 +115,28 @@ def _choose(
 ) -> tuple[_Choice, Set[Number], dict[Number, Decision]]:
     """Return the values to store at their first kernel's level, those that kernels are to wait for, and decisions.
 
-    ``choice`` has those that are expected to be stored.
+    ``choice`` has those that are expected to be stored. A round follows from what is stored before it, so the same one
+    is not made twice: many choices alternate between two.
     """
     awaited: Set[Number] = set()
     why: dict[Number, Decision] = {}
     has_moves, most = False, math.inf
+    rounds: dict[tuple[_Given, bool], _Round] = {}
     for stores_moves in (False, True):
         for _ in range(_ROUNDS):
             before = choice, awaited
-            stored_at = {**known.read_at, **choice, **dict.fromkeys(awaited, -1)}
-            this = _Round(known, families, costs, evaluations, target, stored_at, stores_moves)
-            if not this.choose(most):
+            given = frozenset(choice.items()), frozenset(awaited)
+            this = rounds.get((given, stores_moves)) or _that_stores_no_move(rounds.get((given, False)))
+            if this is None:
+                stored_at = {**known.read_at, **choice, **dict.fromkeys(awaited, -1)}
+                this = _Round(known, families, costs, evaluations, target, stored_at, stores_moves)
+                this.choose(most)
+            if this.needs > most:
                 # Values of a chain were stored, which makes each look cheap: without them kernels compute the chain.
                 break
-            choice, awaited, why, has_moves = this.choice, this.awaited, this.decisions, this.has_moves
+            rounds[given, stores_moves] = this
+            choice, awaited, has_moves = this.choice, this.awaited, this.has_moves
+            why = this.decisions_with_moves if stores_moves else this.decisions
             most = _MOST_GROWTH * this.needs
             if (choice, awaited) == before:
                 break
@@ -183,17 +145,35 @@ def _choose(
     return choice, awaited, why
 
 
+def _that_stores_no_move(before: "_Round | None") -> "_Round | None":
+    """Return a round that put moves off, if it would store none of them: then one that decides on them is the same."""
+    is_same = before is not None and all(each.verdict != Verdict.STORED for each in before.moves.values())
+    return before if is_same else None
+
+
+@dataclass(frozen=True)
+class _PutOff:
+    """A question about a value that only moves: whether to recompute it takes more than ``most`` instructions.
+
+    It is ``computed`` so many times for each element; ``decision`` is what is decided until the question is answered.
+    """
+
+    most: float
+    computed: float
+    decision: Decision
+
+
 class _Round:
     """One backward pass over the program, in which all consumers of a value are known when it is reached.
 
     Its producers are not decided on yet: they are taken to be as in the round before. ``stored_at`` has the level of
     the kernel that stores each value in memory. What only moves is stored if ``stores_moves``, once it is known which
-    kernels are left to read it: how often it is moved depends on where all else is computed.
+    kernels are left to read it: how often it is moved depends on where all else is computed. Before, it is put off.
     """
 
     def __init__(
         self,
-        known: _Known,
+        known: Known,
         families: Families,
         costs: Costs,
         evaluations: Evaluations[Group],
@@ -216,22 +196,19 @@ class _Round:
         """Those to wait for."""
         self.needs = 0
         """The number of kinds of kernels that compute a value, for all values together."""
-        # How many kernels wait for one, each for the next, by this round's decisions: levels do not have these yet.
-        self._followed: dict[Group, int] = {}
-        # Loops that differ only in what they compute: the first, which stands for all, and how many there are.
-        self._alike: dict[tuple[Kind, int, int], Group] = {}
-        self._loops: dict[Group, int] = {}
+        self._waiting = WaitCounts()
         self._bytes_of_instructions: dict[Group, float] = {}
         self._most: dict[Number, float] = {}
         self.decisions: dict[Number, Decision] = {}
+        self._put_off: dict[Number, _PutOff] = {}
         self.has_moves = False
 
-    def choose(self, most: float) -> bool:
-        """Choose the values to store, and those to wait for; tell whether ``needs`` are at most so many."""
+    def choose(self, most: float) -> None:
+        """Choose the values to store, and those to wait for, unless ``needs`` become more than so many."""
         evaluations, results, stored_at = self._evaluations, self._block.results, self._known.stored_at
         evaluations.start()
         for group in self._known.grouping.groups:
-            kernel, member = (group, ONLY) if group.heroes else self._loop(group)
+            kernel, member = (group, ONLY) if group.heroes else self._waiting.loop(group)
             for root in group.roots:
                 evaluations.want(self._block.numbers[root], kernel, member)
         for number, is_candidate in self._known.backwards:
@@ -249,10 +226,9 @@ class _Round:
             if computing:
                 evaluations.compute(number, computing)
             if self.needs > most:
-                return False
+                return
             if self._most:
                 self._bound_operands(number)
-        return True
 
     def _bound_operands(self, number: int) -> None:
         """Note that what a value is computed from takes no more instructions than the value does."""
@@ -283,7 +259,7 @@ class _Round:
             if own is None:
                 return self._waits(value, level, needed)
             self.awaited.add(value)
-            self._followed[own] = max(self._after(needed), 1 + self._followed.get(own, 0))
+            self._waiting.lengthen(own, 1 + self._waiting.longest(needed))
             self._evaluations.want(value, own, ONLY)
             return [Need(own, ONLY, 1, size)]
         is_once = _kernels(needed) == 1 and not is_repeated
@@ -292,11 +268,7 @@ class _Round:
     def _waits(self, value: Number, level: int, needed: _Needed) -> _Needed:
         """Let kernels wait for a loop that stores a value, and return that one."""
         self.awaited.add(value)
-        return self._wanted_by_loop(value, level, self._after(needed))
-
-    def _after(self, needed: _Needed) -> int:
-        """Return how many kernels wait for one that the kernels of ``needed`` wait for, each for the next."""
-        return 1 + max([self._followed.get(each.kernel, 0) for each in needed])
+        return self._wanted_by_loop(value, level, 1 + self._waiting.longest(needed))
 
     def _decide(self, value: Number, decision: Decision) -> bool:
         """Record a decision on a value, of which the last one counts, and tell whether it is to store."""
@@ -308,7 +280,7 @@ class _Round:
         level, kernels = self._known.levels[value] + 1, _kernels(needed)
         computed = round(_evaluations(needed) / size, 1)
         # Of kernels of several levels the first may store the value for the others, which is decided on afterwards.
-        is_one_level = len({(group.level, self._followed.get(group, 0)) for group, *_ in needed}) == 1
+        is_one_level = self._waiting.are_equal(needed)
         once = size if is_one_level else sum([each.kernels * min(each.times, size) for each in needed])
         saved = -once * bytes_per_instruction(self._target, size)
         spent: float = self._launch
@@ -326,12 +298,21 @@ class _Round:
         if saved * _MOST_INSTRUCTIONS <= spent:
             return Decision(Verdict.RECOMPUTED, self._block.values[value], Reason(_CHEAP, (computed,)))
         # Where storing it takes no instructions more, and fewer bytes, it pays however few the value takes.
-        most, origins = spent / saved if saved else 0.0, self._costs.moved_from(value)
-        if origins:
+        most = spent / saved if saved else 0.0
+        if self._costs.moved_from(value):
             most = max(_HIDDEN_MOVES * most, LOAD)
-            self.has_moves |= most < _MOST_INSTRUCTIONS_OF_MOVES
-            if most >= _MOST_INSTRUCTIONS_OF_MOVES or not self._stores_moves:
-                return Decision(Verdict.RECOMPUTED, self._block.values[value], Reason(_CHEAP, (computed,)))
+            cheap = Decision(Verdict.RECOMPUTED, self._block.values[value], Reason(_CHEAP, (computed,)))
+            if most >= _MOST_INSTRUCTIONS_OF_MOVES:
+                return cheap
+            self.has_moves = True
+            if not self._stores_moves:
+                self._put_off[value] = _PutOff(most, computed, cheap)
+                return cheap
+        return self._takes_more(value, most, computed)
+
+    def _takes_more(self, value: Number, most: float, computed: float) -> Decision:
+        """Decide whether to recompute a value takes more than ``most`` instructions, from which on storing it pays."""
+        level, origins = self._known.levels[value] + 1, self._costs.moved_from(value)
         parts = computed, math.ceil(most)
         few = Reason(_FEW, parts)
         if most >= self._most.get(value, math.inf):
@@ -349,6 +330,17 @@ class _Round:
         if not origins:
             self._most[value] = most
         return Decision(Verdict.RECOMPUTED, self._block.values[value], few)
+
+    @cached_property
+    def moves(self) -> Mapping[Number, Decision]:
+        """Decisions on the moves that were put off: nothing that they depend on was decided after them."""
+        return {value: self._takes_more(value, each.most, each.computed) for value, each in self._put_off.items()}
+
+    @property
+    def decisions_with_moves(self) -> dict[Number, Decision]:
+        """The decisions, with those on moves where nothing else was decided on a value afterwards."""
+        last = {value for value, each in self._put_off.items() if self.decisions[value] is each.decision}
+        return self.decisions | {value: decision for value, decision in self.moves.items() if value in last}
 
     def _consider_later(self, value: Number, needed: _Needed) -> _Needed:
         """Let the first kernel that computes a value store it for those of higher levels, if that is cheaper."""
@@ -384,53 +376,62 @@ class _Round:
 
     def _read_by_all(self, value: Number, level: int, needed: _Needed) -> Decision:
         """Decide whether kernels of several levels wait for one more, before all of them, and read a value."""
-        size, once, again, _ = self._traffic(value, level, MOST_VISITED, needed)
-        readers = _kernels(needed)
+        size, readers = self._costs.byte_size(value, self._block.elements(value)), _kernels(needed)
+        once = again = self._once(value, self._costs.of(value, self._stored_at, level))
+        if is_worth := readers * (once - size) > size + self._launch + once:
+            # All of them may not have to be read again.
+            _, once, again, _ = self._traffic(value, level, MOST_VISITED, needed)
+            is_worth = again - readers * size > size + self._launch + once
+        else:
+            again *= readers
         reason = Reason(_COSTS, (again, readers, (readers + 1) * size + self._launch + once))
-        is_worth = again - readers * size > size + self._launch + once
         return Decision(Verdict.STORED if is_worth else Verdict.RECOMPUTED, self._block.values[value], reason)
+
+    def _once(self, value: Number, cost: Cost) -> float:
+        """Return the bytes read to compute a value once, and those that its instructions take the time of."""
+        return cost.bytes + cost.instruction_bytes(self._block.elements(value), self._target)
 
     def _traffic(self, value: Number, level: int, most: int, readers: _Needed) -> tuple[int, float, float, int]:
         """Return the bytes of a value, those to compute it once and by ``readers``, and operations up to ``most``.
 
         Instructions count as the bytes that take as long.
         """
-        cost, count = self._costs.of(value, self._stored_at, level, most), self._block.elements(value)
+        cost = self._costs.of(value, self._stored_at, level, most)
         again = self._read_again(value, level, most, readers)
         again += cost.instruction_bytes(_evaluations(readers), self._target)
-        once = cost.bytes + cost.instruction_bytes(count, self._target)
-        return self._costs.byte_size(value, count), once, again, cost.operations
+        return (
+            self._costs.byte_size(value, self._block.elements(value)),
+            self._once(value, cost),
+            again,
+            cost.operations,
+        )
 
     def _read_again(self, value: Number, level: int, most: int, needed: _Needed) -> float:
         """Return the bytes that kernels of ``level`` read to recompute a value, beside what they read anyway."""
         total, size = 0.0, self._block.elements(value)
-        for kernel, members, kernels, times in needed:
+        for kernel, members, _, times in needed:
             share = min(1, times / size)
-            is_known = partial(self._is_known, kernel, members, share)
-            # Whether a loop moves what it reads by tiles is decided later, and mostly so.
-            cost = self._costs.of(value, self._stored_at, level, most, is_known, not kernel.heroes)
-            total += kernels * cost.bytes * share
+            for part, alike in self._waiting.parts(kernel, members):
+                is_known = partial(self._is_known, kernel, part, alike, share)
+                # Whether a loop moves what it reads by tiles is decided later, and mostly so.
+                cost = self._costs.of(value, self._stored_at, level, most, is_known, not kernel.heroes)
+                total += part.bit_count() * cost.bytes * share
         return total
 
-    def _is_known(self, kernel: Group, members: Members, share: float, value: Number, count: int) -> bool:
+    def _is_known(
+        self, kernel: Group, members: Members, alike: Members, share: float, value: Number, count: int
+    ) -> bool:
         """Whether kernels read or compute this share of ``count`` elements of a value anyway."""
-        return self._evaluations.known(value, kernel, members) >= min(self._block.elements(value), count) * share
+        known = self._evaluations.known(value, kernel, members, alike)
+        return known >= min(self._block.elements(value), count) * share
 
-    def _wanted_by_loop(self, value: Number, level: int, followed: int) -> _Needed:
+    def _wanted_by_loop(self, value: Number, level: int, length: int) -> _Needed:
         """Let a loop of its own compute a value, which so many other kernels wait for, one after the other."""
         root = self._block.values[value]
-        kernel, member = self._loop(
-            Group(self._families.loop_of(self._block.shape(value)), level, roots=(root,)), followed
-        )
+        group = Group(self._families.loop_of(self._block.shape(value)), level, roots=(root,))
+        kernel, member = self._waiting.loop(group, length)
         self._evaluations.want(value, kernel, member)
         return [Need(kernel, member, 1, self._block.elements(value))]
-
-    def _loop(self, group: Group, followed: int = 0) -> tuple[Group, Members]:
-        """Return the loop that stands for all that are like ``group``, and which member of these that is."""
-        kernel = self._alike.setdefault((group.kind, group.level, followed), group)
-        self._followed[kernel] = followed
-        self._loops[kernel] = number = self._loops.get(kernel, -1) + 1
-        return kernel, 1 << number
 
     def _can_store(self, group: Group, value: Number) -> bool:
         """Whether the kernel of ``group`` computes a value at its own indices, so that it can store it."""
@@ -447,13 +448,6 @@ class _Round:
             found = bytes_per_instruction(self._target, max(*map(elements, group.roots), *read, 1))
             self._bytes_of_instructions[group] = found
         return found
-
-
-def _only_widens(op: ir.Operation) -> bool:
-    """Whether ``op`` makes wider elements of narrow ones, which are stored in its place: readers make them as well."""
-    if op.name != "stablehlo.convert":
-        return False
-    return byte_size(op.operands[0], 1) < byte_size(op.results[0], 1)
 
 
 def _kernels(needed: _Needed) -> int:

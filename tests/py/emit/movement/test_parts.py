@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import xgpu
-from xgpu.fusion.grouping import small_kernels
+from xgpu.fusion.grouping.merging import small_kernels
 from xgpu.interface.explanation import explain
 from xgpu.runtime.compare import compare
 

@@ -11,7 +11,7 @@ from jax import lax
 import xgpu
 from xgpu.driver.compiler import plan_program
 from xgpu.frontend.load import load_source
-from xgpu.fusion.grouping import delayed_reductions
+from xgpu.fusion.grouping.merging import delayed_reductions
 from xgpu.interface.explanation import explain
 from xgpu.runtime.compare import compare
 
