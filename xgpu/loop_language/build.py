@@ -8,9 +8,9 @@ from xgpu.dialects import attributes
 from xgpu.dialects.nests.accesses import MAX_EXTENT, AccumulateOp, WriteOp
 from xgpu.dialects.nests.assembly import REGISTER_TYPES, AsmOp, text_problem
 from xgpu.dialects.nests.loops import (
+    ASKED_MEMORIES,
     BANDS,
     MAX_STAGES,
-    MEMORIES,
     SIDES,
     AnchorOp,
     NewOp,
@@ -299,7 +299,7 @@ class _Builder:
             raise InvalidInput(f"'{statement.name}': elements of {dtype} share bytes; use s8 or u8", statement.at)
         found: dict[str, Any] = {}
         for pragma in statement.pragmas:
-            if pragma.name in MEMORIES:
+            if pragma.name in ASKED_MEMORIES:
                 self._no_values(pragma)
                 found["memory"] = pragma.name
             elif pragma.name == "pad" and shape:

@@ -270,3 +270,16 @@ def test_a_par_inside_of_an_iteration_that_does_other_things() -> None:
     values = np.arange(512, dtype=np.float32).reshape(4, 16, 8)
     expected = values * 2 - values.sum(axis=2, keepdims=True)
     np.testing.assert_array_equal(run(text, values)[0], expected)
+
+
+def test_random_arguments_that_are_indices_are_in_bounds() -> None:
+    """What is out of bounds there is undefined, so that programs could not be tried out or checked."""
+    program = compiled("""fn f(A: f32[40], I: s32[300], J: u8[300], N: s32[300], inout B: f32[300]) {
+      par 300 i { B[i] += A[I[i]] + f32(N[i]) + A[s32(J[i])] }
+    }""")
+    a, i, j, n, b = program.random_inputs()
+    assert i.min() >= 0 and i.max() == 39 and j.max() == 39
+    assert n.min() < -1000
+    np.testing.assert_array_equal(
+        program.run(a, i, j, n, b, sanitize=True)[0], b + (a[i] + n.astype(np.float32) + a[j])
+    )
