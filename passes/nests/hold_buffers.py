@@ -15,7 +15,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.held_buffers import bands_of, registers_of, slots_of
 from xgpu.nests.maps.box_scores import conflicts_of
-from xgpu.nests.maps.boxes import Box
+from xgpu.nests.maps.boxes import Box, boxed
 from xgpu.nests.maps.scores import Space, score_of
 from xgpu.nests.maps.touches import global_accesses, shared_accesses, touches_of
 from xgpu.nests.structure import SEQ, BufferAccess, accesses_in, ancestors, launches_of, memory_of
@@ -33,7 +33,8 @@ class HoldBuffers(Pass):
 
     A buffer can be held if the iterations of all loops that access it have an element each, and these loops have one
     map. That is the map of one of them, by which no other one touches more sectors of memory, or has more bank
-    conflicts, than by its own, unless the program asks for registers. Else the buffer is in shared memory.
+    conflicts, than by its own, or loses a box of iterations, unless the program asks for registers. Else the buffer is
+    in shared memory.
     Needs map-threads and place-buffers.
 
     ```mlir
@@ -112,6 +113,9 @@ class _Holding:
         """Whether a band touches no more sectors by the map of another one, and has no more bank conflicts."""
         if band[0].map == leading[0].map:
             return True
+        if boxed(band):
+            # What a box's iterations read together counts for more than what is held.
+            return False
         own, other = (_with_steps(cast(IndexingMap, each[0].map)) for each in (band, leading))
         space = Space(tuple(loop.extent for loop in band), self._threads, blocks=False)
         touches = touches_of(global_accesses(band), band)

@@ -47,9 +47,13 @@ def obstacle(accesses: Sequence[BufferAccess]) -> str | None:
 
 
 def asked(accesses: Sequence[BufferAccess]) -> ParOp | None:
-    """Return a loop, of those that access a buffer, of which a program says which iterations a thread takes."""
-    for loop in (loop for band in bands_of(accesses) for loop in band):
-        if loop.map is not None or loop.vector is not None or loop.together is not None:
+    """Return a loop, of those that access a buffer, of which a program says which iterations a thread takes.
+
+    To go through as many iterations together is no obstacle if all loops do.
+    """
+    first, *others = bands_of(accesses)
+    for loop, model in ((loop, model) for band in (first, *others) for loop, model in zip(band, first, strict=True)):
+        if loop.map is not None or loop.vector is not None or loop.together != model.together:
             return loop
     return None
 

@@ -8,21 +8,22 @@ import pytest
 import xgpu
 from xgpu.errors import InvalidInput
 from xgpu.interface.nest_explanation import explain_nests
+from xgpu.loop_language.load import print_loops
 
 from .te import compiled
 
-_PRODUCT = """fn product(A: f32[128, 48], B: f32[48, 96], out C: f32[128, 96]) {{
-  par 2 bm {{ par 3 bn {{
-    new sum: f32[64, 32]{pragma}
-    par 64 i {{ par 32 j {{ sum[i, j] = 0.0 }} }}
+_PRODUCT = """fn product(A: f32[128, 48], B: f32[48, 128], out C: f32[128, 128]) {{
+  par 2 bm {{ par 2 bn {{
+    new sum: f32[64, 64]{pragma}
+    par 64 i {{ par 64 j {{ sum[i, j] = 0.0 }} }}
     seq 3 k{stages} {{
       new a: f32[64, 16]
-      new b: f32[16, 32]
+      new b: f32[16, 64]
       par 64 i {{ par 16 c {{ a[i, c] = A[bm * 64 + i, k * 16 + c] }} }}
-      par 16 c {{ par 32 j {{ b[c, j] = B[k * 16 + c, bn * 32 + j] }} }}
-      par 64 i {{ par 32 j {{ seq 16 c {{ sum[i, j] += a[i, c] * b[c, j] }} }} }}
+      par 16 c {{ par 64 j {{ b[c, j] = B[k * 16 + c, bn * 64 + j] }} }}
+      par 64 i {{ par 64 j {{ seq 16 c {{ sum[i, j] += a[i, c] * b[c, j] }} }} }}
     }}
-    par 64 i {{ par 32 j {{ C[bm * 64 + i, bn * 32 + j] = sum[i, j] }} }}
+    par 64 i {{ par 64 j {{ C[bm * 64 + i, bn * 64 + j] = sum[i, j] }} }}
   }} }}
 }}"""
 
@@ -40,7 +41,7 @@ def run(program: Any, *arrays: Any) -> list[Any]:
 
 @pytest.mark.parametrize("stages", ["", " #stages(2)"])
 def test_sums_of_a_product(stages: str) -> None:
-    a, b = (np.random.default_rng(0).random(shape, np.float32) for shape in ((128, 48), (48, 96)))
+    a, b = (np.random.default_rng(0).random(shape, np.float32) for shape in ((128, 48), (48, 128)))
     held = compiled(_PRODUCT.format(pragma="", stages=stages))
     shared = compiled(_PRODUCT.format(pragma=" #shared", stages=stages))
     assert memories(held)[0] == "threads"
@@ -83,6 +84,32 @@ def test_several_buffers_under_conditions() -> None:
     found = run(program, a)
     np.testing.assert_array_equal(found[0], np.where(i % 2 == 0, x, -x))
     np.testing.assert_array_equal(found[1], n)
+
+
+def test_loops_keep_their_boxes() -> None:
+    """By the map of the product columns would be stored, and by another one it would read more."""
+    text = _PRODUCT.replace("64, 64]", "64, 32]").replace("[16, 64]", "[16, 32]").replace("par 64 j", "par 32 j")
+    text = text.replace("bn * 64", "bn * 32").replace("par 2 bn", "par 4 bn")
+    program = compiled(text.format(pragma="", stages=""))
+    assert memories(program)[0] == "shared"
+    assert program.ir("mapped").count("together = ") == 2
+
+
+def test_what_was_decided_is_text_again() -> None:
+    program = compiled(_PRODUCT.format(pragma="", stages=""))
+    text = print_loops(program.modules["mapped"])
+    assert "new sum: f32[64, 64] #register" in text
+    assert text.count("#together(4)") == 6
+    a, b = (np.random.default_rng(0).random(shape, np.float32) for shape in ((128, 48), (48, 128)))
+    np.testing.assert_array_equal(run(compiled(text), a, b)[0], run(program, a, b)[0])
+
+
+def test_boxes_are_asked_for_in_all_loops_or_none() -> None:
+    text = "fn f(A: f32[64], out B: f32[64]) {{ par 1 b {{\nnew t: f32[64]\n{}\n}} }}"
+    alike = "par 64 i #together(2) { t[i] = A[i] }\npar 64 i #together(2) { B[i] = t[i] }"
+    assert memories(compiled(text.format(alike))) == ["threads"]
+    assert memories(compiled(text.format(alike.replace("(2)", "(4)", 1)))) == ["shared"]
+    assert memories(compiled(text.format(alike.replace("#together(2)", "", 1)))) == ["shared"]
 
 
 _TRANSPOSE = """fn f(A: f32[64, 64], out B: f32[64, 64]) {{ par 1 b {{
