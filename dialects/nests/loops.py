@@ -27,8 +27,10 @@ BANDS = ("grid", "block", "thread")
 """The runners of the iterations of an `xgpu.par`: the threads of all blocks, blocks, or threads of a block."""
 ANSWERS = ("proved", "unproved")
 """Whether iterations of an `xgpu.par` are known to be independent."""
-MEMORIES = ("register", "shared", "scratch")
-"""The places of an `xgpu.new`: with a thread, with a block, or in global memory."""
+MEMORIES = ("register", "shared", "threads", "scratch")
+"""The places of an `xgpu.new`: with a thread, a block, each element with a thread of the block, or in global memory."""
+ASKED_MEMORIES = ("register", "shared", "scratch")
+"""Those that a program may ask for."""
 _MOST_THREADS = 1024
 SIDES = f"a power of two up to {_MOST_THREADS}"
 """The numbers of iterations that may run at once, in words."""

@@ -2,16 +2,28 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import takewhile
 from typing import ClassVar, cast
 
 from xgpu import ir
 from xgpu.dialects.attributes import map_attribute
 from xgpu.dialects.nests.accesses import ReadOp, WriteOp, extent_of
-from xgpu.dialects.nests.loops import NewOp, ParOp
+from xgpu.dialects.nests.loops import NewOp, ParOp, WhereOp
+from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.independence import are_apart
-from xgpu.nests.structure import PAR, SEQ, BufferAccess, accesses_in, ancestors, has_par, name_of_buffer
+from xgpu.nests.structure import (
+    PAR,
+    SEQ,
+    BufferAccess,
+    access_of,
+    accesses_in,
+    ancestors,
+    has_par,
+    name_of_buffer,
+    operations_of,
+)
 from xgpu.passes.framework.base import Pass
 from xgpu.records import dataclass
 from xgpu.structure import attributes_of, owning_op, walk
@@ -22,7 +34,9 @@ class HoldElements(Pass):
     """Holds an element of memory in a register while a seq loop changes it.
 
     The element is read before the loop and written after it, if all accesses of the loop to the buffer are to this one
-    element and no other iteration of the par loops around accesses it.
+    element, under whatever conditions, and no other iteration of the par loops around accesses it. In a block's own
+    buffer the element has a value before, or the loop accesses it under no condition, so that no thread reads what was
+    not written.
     Needs assign-bands.
 
     ```mlir
@@ -63,22 +77,56 @@ def _held(seq: ir.Operation) -> Iterator[list[BufferAccess]]:
     for access in accesses_in(seq):
         by_buffer.setdefault(access.buffer, []).append(access)
     for buffer, accesses in by_buffer.items():
-        places = {(access.map.results, access.variables) for access in accesses}
+        first = _unguarded(accesses[0])
         if (
-            len(places) == 1
+            all(_is_same(_unguarded(access), first) for access in accesses)
             and any(access.writes for access in accesses)
             and not any(access.is_atomic for access in accesses)
             and _is_in_memory(buffer)
-            and not any(_is_in(owning_op(variable), seq) for variable in accesses[0].variables)
-            and _is_own(_unguarded(accesses[0]), seq)
+            and not any(_is_in(owning_op(variable), seq) for variable in first.variables)
+            and _is_own(first, seq)
+            and (not _is_of_block(buffer) or _is_certain(accesses[0], seq) or _has_value(first, seq))
         ):
             yield accesses
 
 
 def _unguarded(access: BufferAccess) -> BufferAccess:
-    """Return an access as it is under no condition."""
-    dims = tuple(Interval(0, (extent_of(variable) or 1) - 1) for variable in access.variables)
-    return replace(access, map=IndexingMap(dims, (), access.map.results), guards=())
+    """Return an access as it is under no condition, with the variables alone that its element depends on."""
+    used = sorted({number for result in access.map.results for number in result.variables()[0]})
+    variables = tuple(access.variables[number] for number in used)
+    places = {number: dim(place) for place, number in enumerate(used)}
+    dims = tuple(Interval(0, (extent_of(variable) or 1) - 1) for variable in variables)
+    results = tuple(result.substitute(places) for result in access.map.results)
+    return replace(access, map=IndexingMap(dims, (), results), variables=variables, guards=())
+
+
+def _is_same(access: BufferAccess, other: BufferAccess) -> bool:
+    """Whether two accesses, both under no condition, are to the same element."""
+    return (access.map, access.variables) == (other.map, other.variables)
+
+
+def _is_of_block(buffer: ir.Value) -> bool:
+    """Whether a block makes a buffer: what nobody has written there is no value."""
+    owner = owning_op(buffer)
+    return owner.name == NewOp.OPERATION_NAME and any(each.name == PAR for each in ancestors(owner))
+
+
+def _is_certain(access: BufferAccess, seq: ir.Operation) -> bool:
+    """Whether each iteration of a loop makes an access."""
+    return all(
+        each.name != WhereOp.OPERATION_NAME for each in takewhile(lambda each: each != seq, ancestors(access.op))
+    )
+
+
+def _has_value(access: BufferAccess, seq: ir.Operation) -> bool:
+    """Whether the thread has written the element before a loop, in a block that the loop is in."""
+    earlier = (
+        op
+        for inner in (seq, *takewhile(lambda each: each.name != PAR, ancestors(seq)))
+        for op in takewhile(lambda each, inner=inner: each != inner, operations_of(inner.block))  # type: ignore[misc]
+    )
+    writes = (access_of(op) for op in earlier if op.name == WriteOp.OPERATION_NAME)
+    return any(write.buffer == access.buffer and _is_same(_unguarded(write), access) for write in writes)
 
 
 def _is_own(access: BufferAccess, seq: ir.Operation) -> bool:
@@ -107,8 +155,8 @@ def _is_in(op: ir.Operation, outer: ir.Operation) -> bool:
 
 
 def _hold(seq: ir.Operation, accesses: list[BufferAccess]) -> None:
-    first = accesses[0]
-    outside = _unguarded(first).map
+    first = _unguarded(accesses[0])
+    outside = first.map
     whole = IndexingMap((), (), ())
     type_ = ir.MemRefType.get([], ir.MemRefType(first.buffer.type).element_type)
     with seq.location:

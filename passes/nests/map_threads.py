@@ -9,39 +9,26 @@ from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName, device
 from xgpu.dialects import attributes
 from xgpu.dialects.discardable import MAX_GRID
-from xgpu.dialects.nests.loops import LaunchOp, NewOp, ParOp, SeqOp
+from xgpu.dialects.nests.loops import LaunchOp, ParOp, SeqOp
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.hlo.source_location import source_of
-from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim
+from xgpu.indexing.affine import delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.maps.box_choice import boxes_of, check_boxes
-from xgpu.nests.maps.box_scores import ACCESS_BITS
 from xgpu.nests.maps.mapping import choose, choose_boxes
-from xgpu.nests.maps.scores import Space, Touch
-from xgpu.nests.structure import (
-    LAUNCH,
-    PAR,
-    BufferAccess,
-    accesses_in,
-    ancestors,
-    band_at,
-    is_short,
-    launches_of,
-    loop_of,
-)
+from xgpu.nests.maps.scores import Space
+from xgpu.nests.maps.touches import global_accesses, shared_accesses, touches_of
+from xgpu.nests.structure import LAUNCH, PAR, BufferAccess, band_at, is_short, launches_of
 from xgpu.passes.framework.base import Pass
 from xgpu.records import dataclass
-from xgpu.structure import owning_op, walk
+from xgpu.structure import walk
 from xgpu.target_machine import WARP_SIZE
 
 THREADS = 128
 """Threads of a block whose blocks share nothing."""
 MOST_THREADS = 256
 """Threads of a block that runs par loops itself, if the program does not ask for more."""
-
-CACHED_BYTES = 1 << 15
-"""The size of an array that stays in the first cache while it is read again and again: an eighth of it."""
 
 
 @dataclass(frozen=True)
@@ -147,13 +134,12 @@ def _whole_groups(loop: ParOp, side: int) -> int:
 
 def _chosen(band: Sequence[ParOp], space: Space, target: Device, count: int) -> IndexingMap:
     """Return the map of a band, and write on its loops how many iterations a thread goes through together."""
-    accesses = [access for access in accesses_in(band[0].operation) if _memory(access) == "scratch"]
+    accesses = global_accesses(band)
     runs = _runs(band, space, accesses, target)
-    touches = [touch for access in accesses if (touch := _touch(access, band)) is not None]
+    touches = touches_of(accesses, band)
     boxes = boxes_of(band, space, target) if runs == (1,) else ()
     if boxes:
-        shared = [access for access in accesses_in(band[0].operation) if _memory(access) == "shared"]
-        touches += [touch for access in shared if (touch := _touch(access, band)) is not None]
+        touches += touches_of(shared_accesses(band), band)
     given = space, tuple(touches)
     choice = _choose_boxes(*given, tuple(boxes), count) if boxes else _choose(*given, runs, count)
     for loop, size in zip(band, choice.box, strict=True):
@@ -165,58 +151,6 @@ def _chosen(band: Sequence[ParOp], space: Space, target: Device, count: int) -> 
 # Loops that are written out are often the same ones.
 _choose = lru_cache(maxsize=256)(choose)
 _choose_boxes = lru_cache(maxsize=256)(choose_boxes)
-
-
-def _memory(access: BufferAccess) -> str:
-    """Return where the buffer of an access lies; arrays of the program are in global memory as scratch is."""
-    owner = owning_op(access.buffer)
-    return "scratch" if owner.name != NewOp.OPERATION_NAME else ir.StringAttr(owner.attributes["memory"]).value
-
-
-def _touch(access: BufferAccess, band: Sequence[ParOp]) -> Touch | None:
-    """Return an access as what the band's variables make of it, all others at 0.
-
-    None if a value decides where, or if it reads a small array again and again, which then comes from a cache.
-    """
-    numbers = {loop.variable: number for number, loop in enumerate(band)}
-    values: list[AffineExpr] = []
-    for variable in access.variables:
-        if loop_of(variable) is None:
-            return None
-        values.append(dim(numbers[variable]) if variable in numbers else constant(0))
-    times = 1
-    for op in ancestors(access.op):
-        if op == band[0].operation:
-            break
-        if op.name == SeqOp.OPERATION_NAME:
-            times *= ir.IntegerAttr(op.attributes["extent"]).value
-    elements, reads = math.prod(access.shape), times * math.prod(loop.extent for loop in band)
-    if (
-        _memory(access) != "shared"
-        and not access.writes
-        and reads >= 2 * elements
-        and elements * access.dtype.storage_bits <= 8 * CACHED_BYTES
-    ):
-        return None
-    position, bits = access.position.substitute(values), access.dtype.storage_bits
-    if _memory(access) == "shared":
-        indices = tuple(each.substitute(values) for each in access.map.results)
-        return Touch(position, bits, times, indices=indices, shape=access.shape)
-    return Touch(position, bits, times, _run_along_seq(access))
-
-
-def _run_along_seq(access: BufferAccess) -> int:
-    """Return how many elements that a seq loop reads one after the other are one access, if it is written out."""
-    for number, variable in enumerate(access.variables):
-        loop = loop_of(variable)
-        if loop is None or loop.name != SeqOp.OPERATION_NAME:
-            continue
-        others = access.position - dim(number)
-        if number not in others.variables()[0]:
-            extent = ir.IntegerAttr(loop.attributes["extent"]).value
-            width = math.gcd(extent, max(1, ACCESS_BITS // access.dtype.storage_bits))
-            return width if others.divisor() % width == 0 else 1
-    return 1
 
 
 def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[BufferAccess], target: Device) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from xgpu.dialects.nests.accesses import elements_of
 from xgpu.dialects.nests.loops import NewOp, SeqOp
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.hlo.source_location import source_of
+from xgpu.nests.held_buffers import asked, obstacle
 from xgpu.nests.structure import PAR, SEQ, BufferAccess, accesses_in, all_launches_of, ancestors, loop_of
 from xgpu.passes.framework.base import Pass
 from xgpu.records import dataclass
@@ -27,8 +28,9 @@ class PlaceBuffers(Pass):
 
     A buffer made by a thread's iteration is in registers: its indices must be known once short seq loops are unrolled.
     A buffer made by a block is in shared memory, unless all threads compute its contents alike and no thread changes it
-    alone. A buffer made outside of all kernels is in global memory. A program may choose (``#register``, ``#shared``,
-    ``#scratch``) where that is possible.
+    alone. Where each iteration of its loops has an element of its own, `hold-buffers` decides: threads may hold them,
+    which ``#register`` asks for. A buffer made outside of all kernels is in global memory. A program may choose
+    (``#register``, ``#shared``, ``#scratch``) where that is possible.
     Needs assign-bands.
 
     ```mlir
@@ -53,10 +55,12 @@ class PlaceBuffers(Pass):
                 continue
             new = cast(NewOp, op.opview)
             memory = _memory(new, accesses.get(new.buffer, []))
-            op.attributes[_MEMORY] = ir.StringAttr.get(memory)
+            if memory is not None:
+                op.attributes[_MEMORY] = ir.StringAttr.get(memory)
 
 
-def _memory(new: NewOp, accesses: list[BufferAccess]) -> str:
+def _memory(new: NewOp, accesses: list[BufferAccess]) -> str | None:
+    """Return where a buffer lies; None for one of a block of which the maps of its loops decide."""
     at = source_of(new.operation)
     around = list(ancestors(new.operation))
     if around[0].name == "func.func":
@@ -71,11 +75,28 @@ def _memory(new: NewOp, accesses: list[BufferAccess]) -> str:
             )
         return _given(new, "register")
     is_uniform = fits and not any(access.writes and _is_of_thread(access) for access in accesses)
-    if new.memory == "register" and not is_uniform:
-        raise InvalidInput(f"'{new.called}' is shared by the threads that change it: it cannot be in registers", at)
     if new.memory == "scratch":
         raise InvalidInput(f"'{new.called}' is made by a block: expected #shared or #register", at)
-    return new.memory or ("register" if is_uniform else "shared")
+    if is_uniform or new.memory == "shared":
+        return new.memory or "register"
+    problem = _not_held(new, accesses)
+    if new.memory is None:
+        return "shared" if problem else None
+    if problem:
+        raise InvalidInput(
+            f"'{new.called}' is shared by the threads that change it: it cannot be in registers: {problem}", at
+        )
+    return "threads"
+
+
+def _not_held(new: NewOp, accesses: list[BufferAccess]) -> str | None:
+    """Return why no thread can hold elements of a block's buffer."""
+    if new.pad is not None:
+        return "its rows are padded"
+    if (problem := obstacle(accesses)) is not None:
+        return problem
+    loop = asked(accesses)
+    return f"the program says which iterations of '{loop.called}' a thread has" if loop is not None else None
 
 
 def _given(new: NewOp, memory: str) -> str:

@@ -50,6 +50,8 @@ _TILED = """fn product(A: f32[{size}, {size}], B: f32[{size}, {size}], out C: f3
   }} }}
 }}"""
 
+_IN_SHARED = _TILED.replace("new sum: f32[64, 64]", "new sum: f32[64, 64] #shared")
+
 _WARP_SUM = """fn sums(A: f32[4096, 32], out B: f32[4096]) { par 4096 w { fully par 32 l {
   new sum: f32
   sum = A[w, l]
@@ -148,6 +150,7 @@ def cases() -> list[Case]:
         product(1024, 64, 64, 32, mma="#no_mma"),
         *(exact_product("plain", _PLAIN.format(size=size), size) for size in (256, 512, 1024, 2048)),
         exact_product("tiled", _TILED.format(size=2048, stages=""), 2048),
+        exact_product("tiled, sums in shared memory", _IN_SHARED.format(size=2048, stages=""), 2048),
         exact_product("tiled, two stages", _TILED.format(size=2048, stages=" #stages(2)"), 2048),
     ]
 

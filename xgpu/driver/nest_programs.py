@@ -8,14 +8,14 @@ from xgpu.dialects import attributes
 from xgpu.driver.compiler import Launch, Program
 from xgpu.driver.kernel import ProgramKernel, Times, advance, timed
 from xgpu.dtypes import dtype_of_element
-from xgpu.emit.nests.kernel import access_of_parameter, kernels_of
+from xgpu.emit.nests.kernel import kernels_of
 from xgpu.emit.nests.products import ProductNest
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation
 from xgpu.frontend.signature import ArgumentSpec, Source
 from xgpu.hlo.source_location import source_of
 from xgpu.levels import pipeline
 from xgpu.nests.checks import nest_problems
-from xgpu.nests.structure import name_of_buffer
+from xgpu.nests.structure import access_of_parameter, name_of_buffer
 from xgpu.options import Options
 from xgpu.passes.framework.base import function_name, functions
 

@@ -297,7 +297,16 @@ class Compiled:
         """Return random arrays for the arguments, the same for the same seed; see `runtime.inputs`."""
         self._check_ranks()
         extents = [size for spec in (*self.arguments, *self.results) for size in spec.shape]
-        return random_inputs(self.arguments, extents, seed)
+        return random_inputs(self.arguments, extents, seed, self._index_limits())
+
+    def _index_limits(self) -> dict[int, int]:
+        """Return below what arguments of a program of loops have to be whose elements are indices."""
+        if "mapped" not in self.modules:
+            return {}
+        from xgpu.nests.index_arrays import index_limits
+
+        with self.modules["mapped"].context:
+            return index_limits(self.modules["mapped"])
 
 
 @checks_keywords("xgpu.compile")

@@ -182,6 +182,10 @@ MAP_LOOPS: Pipeline = (
     ("hold-elements", "after bands, which say what a thread runs alone; before buffers are placed, as it makes some"),
     ("place-buffers", "after bands, which say whose a buffer is; before mapping, which counts accesses to memory"),
     ("map-threads{{target={target}}}", "after buffers are placed: only those in global memory coalesce"),
+    (
+        "hold-buffers",
+        "after maps, of which it makes several one; before pads and barriers, which what is held needs none of",
+    ),
     ("pad-buffers", "after maps, which say which threads access a buffer together"),
     ("place-barriers", "after maps, which say what crosses threads"),
     ("set-level{{level=mapped}}", "the level is complete"),

@@ -8,9 +8,9 @@ from xgpu.dialects import attributes
 from xgpu.dialects.nests.accesses import MAX_EXTENT, AccumulateOp, WriteOp
 from xgpu.dialects.nests.assembly import REGISTER_TYPES, AsmOp, text_problem
 from xgpu.dialects.nests.loops import (
+    ASKED_MEMORIES,
     BANDS,
     MAX_STAGES,
-    MEMORIES,
     SIDES,
     AnchorOp,
     NewOp,
@@ -22,12 +22,13 @@ from xgpu.dialects.nests.loops import (
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.errors import InvalidInput, SourceLocation, did_you_mean
 from xgpu.frontend.signature import ArgumentSpec, Source
+from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
 from xgpu.loop_language.functions import COMBINERS, MMA
 from xgpu.loop_language.parser import FULLY_PAR
 from xgpu.loop_language.scope import Buffer, ScopedNames, Value
-from xgpu.loop_language.sizes import Spec, dtype_at, shape_of, sizes_of, spec_of_parameter, whole_number
+from xgpu.loop_language.sizes import Spec, dtype_at, names_in, shape_of, sizes_of, spec_of_parameter, whole_number
 from xgpu.loop_language.syntax import (
     Anchor,
     Asm,
@@ -149,12 +150,24 @@ class _Builder:
                 self._asm(statement)
 
     def _extent(self, loop: Loop) -> int:
+        moving = next((each for each in names_in(loop.extent) if self._is_index(each.name)), None)
+        if moving is not None:
+            raise InvalidInput(
+                f"the extent of '{loop.variable}': expected sizes and whole numbers, got the index '{moving.name}';"
+                f" say how many iterations there are at most, and put what is done under 'if {loop.variable} < ...'",
+                moving.at,
+            )
         extent = whole_number(loop.extent, self._visible_constants(), f"the extent of '{loop.variable}'")
         if not 0 <= extent <= MAX_EXTENT:
             raise InvalidInput(
                 f"the extent of '{loop.variable}': expected 0 to {MAX_EXTENT}, got {extent}", loop.extent.at
             )
         return extent
+
+    def _is_index(self, name: str) -> bool:
+        """Whether a name means an index that loops' variables decide."""
+        meaning = self._scope.meaning(name)
+        return isinstance(meaning, Value) and isinstance(meaning.value, AffineExpr)
 
     def _visible_constants(self) -> dict[str, int]:
         meanings = {name: self._scope.meaning(name) for name in self._scope.names}
@@ -288,7 +301,7 @@ class _Builder:
             raise InvalidInput(f"'{statement.name}': elements of {dtype} share bytes; use s8 or u8", statement.at)
         found: dict[str, Any] = {}
         for pragma in statement.pragmas:
-            if pragma.name in MEMORIES:
+            if pragma.name in ASKED_MEMORIES:
                 self._no_values(pragma)
                 found["memory"] = pragma.name
             elif pragma.name == "pad" and shape:

@@ -1,7 +1,7 @@
 """The sizes of a program: from the shapes of the arrays that it is called with, or from their defaults."""
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from xgpu.dtypes import MAX_ELEMENTS, DType, dtype_named, format_spec
 from xgpu.errors import InvalidInput, SourceLocation, did_you_mean
@@ -59,6 +59,18 @@ def whole_number(expr: Expr, known: Mapping[str, int], what: str) -> int:
             raise InvalidInput(f"{what}: expected sizes and whole numbers, got '{name}'{names}", expr.at)
     got = f", got {expr.value}" if isinstance(expr, NumberLiteral) else ""
     raise InvalidInput(f"{what}: expected sizes and whole numbers{got}", expr.at)
+
+
+def names_in(expr: Expr) -> Iterator[Name]:
+    """Yield the names that an expression of sizes and whole numbers is made of."""
+    match expr:
+        case Name():
+            yield expr
+        case Unary():
+            yield from names_in(expr.operand)
+        case Binary():
+            yield from names_in(expr.left)
+            yield from names_in(expr.right)
 
 
 def sizes_of(function: Function, given: Sequence[Spec]) -> dict[str, int]:

@@ -323,7 +323,9 @@ def _seq_pragmas(seq: SeqOp) -> tuple[Pragma, ...]:
 
 
 def _new_pragmas(new: NewOp) -> tuple[Pragma, ...]:
-    found = [Pragma(new.memory, (), _AT)] if new.memory is not None else []
+    # A program asks for registers in one way, whoever has them.
+    memory = "register" if new.memory == "threads" else new.memory
+    found = [Pragma(memory, (), _AT)] if memory is not None else []
     return (*found, *([Pragma("pad", (_number(new.pad),), _AT)] if new.pad else []))
 
 

@@ -81,7 +81,8 @@ class Expressions:
         if isinstance(found, (bool, float)):
             raise InvalidInput(f"expected an index, got {found}", expr.at)
         if isinstance(found, ir.Value):
-            raise InvalidInput(f"expected an index, got a value of type {dtype_of(found)}", expr.at)
+            hint = "select(condition, a, b) chooses by values"
+            raise InvalidInput(f"expected an index, got a value of type {dtype_of(found)}; {hint}", expr.at)
         return self.scope.check_index(as_index(found), expr.at)
 
     def operand(self, expr: Expr) -> Operand:

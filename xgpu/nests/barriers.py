@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, cast
 
 from xgpu import ir
-from xgpu.dialects.nests.loops import BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
+from xgpu.dialects.nests.loops import BarrierOp, LaunchOp, ParOp, SeqOp, WhereOp
 from xgpu.nests.footprints import MOST_POINTS, Footprints, Watched
 from xgpu.nests.history import READ, WRITE, History, Kind, meets
 from xgpu.nests.periods import telling_iterations
@@ -24,9 +24,10 @@ from xgpu.nests.structure import (
     accesses_in,
     ancestors,
     band_at,
+    memory_of,
     operations_of,
 )
-from xgpu.structure import owning_op, walk
+from xgpu.structure import walk
 
 type Answer = Literal["none missing", "one missing", "unknown"]
 type _Known = Mapping[ir.Value, int]
@@ -224,5 +225,4 @@ def _kind_of(access: BufferAccess) -> Kind:
 
 
 def _is_register(buffer: ir.Value) -> bool:
-    owner = owning_op(buffer)
-    return owner.name == NewOp.OPERATION_NAME and cast(NewOp, owner.opview).memory == "register"
+    return memory_of(buffer) in ("register", "threads")

@@ -11,10 +11,11 @@ from xgpu.dialects.nests.assembly import AsmOp
 from xgpu.dialects.nests.loops import LOOP_OPS, LaunchOp, NewOp, ParOp
 from xgpu.hlo.operations import elementwise, without_code
 from xgpu.nests.assembly import place_problem
+from xgpu.nests.held_buffers import held_problems
 from xgpu.nests.maps.boxes import box_problems, boxed
 from xgpu.nests.maps.mapping import runs_at_once
 from xgpu.nests.products import NoProductError, tile_product
-from xgpu.nests.structure import LAUNCH, PAR, ancestors, band_at, has_par, operations_of
+from xgpu.nests.structure import LAUNCH, PAR, access_of, ancestors, band_at, has_par, operations_of
 from xgpu.structure import walk
 
 _OWN: tuple[type[DeclaredOp], ...] = (*LOOP_OPS, *ACCESS_OPS, AsmOp)
@@ -45,6 +46,10 @@ def nest_problems(function: ir.func.FuncOp, is_mapped: bool) -> Iterator[Problem
             yield Problem(op, "'xgpu.launch': expected the attributes 'grid' and 'block'")
         elif isinstance(op.opview, NewOp) and op.opview.memory is None:
             yield Problem(op, "'xgpu.new': expected the attribute 'memory'")
+        elif isinstance(op.opview, NewOp) and op.opview.memory == "threads":
+            uses = [access_of(use.owner.operation) for use in op.opview.buffer.uses]
+            for problem in held_problems(uses):
+                yield Problem(op, f"attribute 'memory': {problem}")
         elif isinstance(op.opview, ParOp):
             yield from _band_problems(op)
 

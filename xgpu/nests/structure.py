@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import cast
 
 from xgpu import ir
+from xgpu.dialects import attributes
 from xgpu.dialects.namespace import YIELD
 from xgpu.dialects.nests.accesses import AccumulateOp, ReadOp, WriteOp
-from xgpu.dialects.nests.loops import LaunchOp, ParOp, SeqOp, WhereOp
+from xgpu.dialects.nests.loops import LaunchOp, NewOp, ParOp, SeqOp, WhereOp
 from xgpu.dtypes import DType, dtype_of_element
 from xgpu.indexing.affine import AffineExpr, linearize
 from xgpu.indexing.indexing_map import IndexingMap
@@ -172,6 +173,24 @@ def loop_of(variable: ir.Value) -> ir.Operation | None:
     return owner if owner.name in (PAR, SEQ) else None
 
 
+def memory_of(buffer: ir.Value) -> str | None:
+    """Return where a buffer lies, None if that is not decided; arrays of the program lie where scratch does."""
+    owner = owning_op(buffer)
+    return cast(NewOp, owner.opview).memory if owner.name == NewOp.OPERATION_NAME else "scratch"
+
+
+def is_of_block(buffer: ir.Value) -> bool:
+    """Whether the threads of a block have a buffer together: in shared memory, each a part of it, or either."""
+    return memory_of(buffer) in ("shared", "threads", None)
+
+
+def access_of_parameter(buffer: ir.Value) -> str:
+    """Return ``in``, ``out`` or ``inout`` for an array of the program."""
+    described = ir.ArrayAttr(owning_op(buffer).attributes["arg_attrs"])
+    entry = ir.DictAttr(described[cast(ir.BlockArgument, buffer).arg_number])
+    return ir.StringAttr(entry[attributes.ACCESS]).value
+
+
 def name_of_buffer(buffer: ir.Value) -> str:
     """Return what a buffer is called."""
     owner = owning_op(buffer)
@@ -179,6 +198,6 @@ def name_of_buffer(buffer: ir.Value) -> str:
         return ir.StringAttr(owner.attributes["called"]).value
     described = ir.ArrayAttr(owner.attributes["arg_attrs"]) if "arg_attrs" in owner.attributes else None
     number = cast(ir.BlockArgument, buffer).arg_number
-    if described is None or "xgpu.called" not in (attributes := ir.DictAttr(described[number])):
+    if described is None or "xgpu.called" not in (entry := ir.DictAttr(described[number])):
         return f"arg{number}"
-    return ir.StringAttr(attributes["xgpu.called"]).value
+    return ir.StringAttr(entry["xgpu.called"]).value

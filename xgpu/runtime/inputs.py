@@ -1,6 +1,6 @@
 """Seeded random arrays for trying a program out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,26 @@ _ANYWHERE = 1 / 8
 """Share of integers drawn from the type's whole range; the others are near valid indices of the program's arrays."""
 
 
-def random_inputs(arguments: Sequence[ArgumentSpec], extents: Sequence[int], seed: int) -> list[np.ndarray[Any, Any]]:
+def random_inputs(
+    arguments: Sequence[ArgumentSpec], extents: Sequence[int], seed: int, limits: Mapping[int, int] | None = None
+) -> list[np.ndarray[Any, Any]]:
     """Return an array per argument, the same for the same seed.
 
     Floats are normally distributed. Integers may be indices of an array whose sizes are among ``extents``, so they
-    fall inside its range, just outside it on both sides, and a few far outside.
+    fall inside its range, just outside it on both sides, and a few far outside. Those of arguments with ``limits``, by
+    their numbers, are from 0 to below them.
     """
     try:
         generator = np.random.default_rng(seed)
     except (TypeError, ValueError):
         raise InvalidInput(f"seed: expected a number of at least 0, got {seed!r}") from None
     largest = max(extents, default=1)
-    return [_draw(generator, argument.dtype, argument.shape, largest) for argument in arguments]
+    drawn = [_draw(generator, argument.dtype, argument.shape, largest) for argument in arguments]
+    for number, limit in (limits or {}).items():
+        dtype = arguments[number].dtype
+        most = min(limit, 2 ** (dtype.bits - dtype.is_signed))
+        drawn[number] = generator.integers(0, most, arguments[number].shape).astype(dtype.numpy)
+    return drawn
 
 
 def _draw(generator: np.random.Generator, dtype: DType, shape: tuple[int, ...], largest: int) -> np.ndarray[Any, Any]:

@@ -51,7 +51,14 @@ def test_of_the_whole(text: str, message: str) -> None:
         ("par 8 i { par 4 j { B[i * j, 0] = 1.0 } }", "f.te:2:25: 'i * j' is not affine: one of the factors must be"),
         ("par 8 i { B[8 // i, 0] = 1.0 }", "f.te:2:15: '8 // i' is not affine: the divisor must be a"),
         ("par 8 i { B[i % 0, 0] = 1.0 }", "f.te:2:15: 'i % 0': expected a divisor of at least 1, got 0"),
-        ("par 8 i { par i j { B[i, j] = 1.0 } }", "the extent of 'j': expected sizes and whole numbers, got 'i'"),
+        (
+            "par 8 i { par i j { B[i, j] = 1.0 } }",
+            "the extent of 'j': expected sizes and whole numbers, got the index 'i'",
+        ),
+        ("par 8 i { let m = i + 1
+ seq m k { B[i, 0] = 1.0 } }", "f.te:3:6: the extent of 'k': expected sizes"),
+        ("par 8 i { seq 4 + i k { B[i, 0] = 1.0 } }", "at most, and put what is done under 'if k < ...'"),
+        ("par 8 i { if i < n[i] { B[i, 0] = 1.0 } }", "type s32; select(condition, a, b) chooses by values"),
         ("A[0, 0] = 1.0", "f.te:2:1: 'A' is an input; declare it out or inout to assign to it"),
         ("B[0, 0] += 1.0", "f.te:2:1: 'B' has no value yet to combine with: assign to it first"),
         ("B[0, 0] = B[0, 1]", "f.te:2:11: 'B' has no value yet; declare it inout to start from what it is given"),

@@ -22,17 +22,19 @@ def draw(seed: int) -> str:
     size, blocks, steps = generator.choice(_SIZES), generator.choice((1, 3)), generator.choice((1, 2, 5))
     lines = [f"fn drawn(A: s32[{blocks}, {size}], out B: s32[{blocks}, {size}], out C: s32[{blocks}]) {{"]
     lines += [f"par {blocks} b {{", f"new u: s32[2, {size}]", f"new v: s32[{size}]", "new s: s32", "s = 1"]
+    lines += [f"new h: s32[{size}]"]
     lines += [
         f"par {size} i {{",
         "u[0, i] = A[b, i]",
         "u[1, i] = s32(i)",
+        "h[i] = 5",
         f"v[{_place(generator, size)}] = A[b, i] * 3",
         "}",
     ]
     body = [line for _ in range(generator.randrange(1, 5)) for line in _phase(generator, size)]
     looped = generator.random() < 0.6
     lines += [f"seq {steps} k {{", *body, "}"] if looped else ["let k = 0", *body]
-    lines += [f"par {size} i {{ B[b, i] = u[0, i] + u[1, {_place(generator, size)}] - v[i] * s }}"]
+    lines += [f"par {size} i {{ B[b, i] = u[0, i] + u[1, {_place(generator, size)}] - v[i] * s + h[i] }}"]
     lines += ["C[b] = 0", f"seq {size} n {{ C[b] += v[n] }}", "C[b] += s", "}", "}"]
     return "\n".join(lines)
 
@@ -47,7 +49,7 @@ def _place(generator: random.Random, size: int) -> str:
 
 def _phase(generator: random.Random, size: int) -> list[str]:
     place, other = _place(generator, size), _place(generator, size)
-    match generator.randrange(8):
+    match generator.randrange(10):
         case 0:
             return [f"par {size} i {{ u[(k + 1) % 2, {place}] = u[k % 2, {other}] + 1 }}"]
         case 1:
@@ -67,6 +69,14 @@ def _phase(generator: random.Random, size: int) -> list[str]:
                 f"par {size} i {{ new r: s32[3]",
                 f"par 3 q {{ r[q] = v[(i + q) % {size}] }}",
                 f"u[1, {place}] = r[0] * r[1] - r[2] }}",
+            ]
+        case 7:
+            # Threads may hold all of h, each its own elements.
+            return [f"par {size} i {{ if i % 3 >= k {{ h[i] += u[k % 2, {place}] }} else {{ h[i] = v[{other}] }} }}"]
+        case 8:
+            return [
+                f"par {size} i {{ u[1, {place}] = h[i] * 2",
+                f"h[i] = h[i] * (s32(i) - {generator.randrange(size)}) }}",
             ]
         case _:
             return [

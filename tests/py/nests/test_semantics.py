@@ -78,6 +78,30 @@ def test_conditions() -> None:
     np.testing.assert_array_equal(run(text)[0], expected)
 
 
+def test_sums_under_conditions() -> None:
+    """A row of a triangle is added in a register, and written once."""
+    text = """fn f(A: f32[40, 40], out s: f32[40]) { par 40 i {
+      s[i] = 0.0
+      seq 40 k { if k <= i { s[i] += A[i, k] } }
+    } }"""
+    values = np.arange(1600, dtype=np.float32).reshape(40, 40)
+    np.testing.assert_array_equal(run(text, values)[0], np.tril(values).sum(1))
+    assert compiled(text).ir("ptx").count("st.global") == 1
+
+
+def test_elements_that_have_no_value_are_not_read() -> None:
+    text = """fn f(A: f32[4, 40, 8], out s: f32[4, 40]) { par 4 b {
+      new t: f32[40]
+      par 40 i { if i < 30 { t[i] = 0.0 } }
+      par 40 i { seq 8 k { if i < 30 { t[i] += A[b, i, k] } } }
+      par 40 i { if i < 30 { s[b, i] = t[29 - i] } else { s[b, i] = 0.0 } }
+    } }"""
+    values = np.arange(1280, dtype=np.float32).reshape(4, 40, 8)
+    expected = np.zeros((4, 40), np.float32)
+    expected[:, :30] = values[:, 29::-1].sum(2)
+    np.testing.assert_array_equal(run(text, values)[0], expected)
+
+
 def test_indices_are_values_where_values_are_wanted() -> None:
     text = "fn f(out B: f32[6, 7]) { par 6 i { par 7 j { B[i, j] = select(j <= i, f32(i * 7 + j), -1.0) } } }"
     i, j = np.mgrid[:6, :7]
@@ -246,3 +270,16 @@ def test_a_par_inside_of_an_iteration_that_does_other_things() -> None:
     values = np.arange(512, dtype=np.float32).reshape(4, 16, 8)
     expected = values * 2 - values.sum(axis=2, keepdims=True)
     np.testing.assert_array_equal(run(text, values)[0], expected)
+
+
+def test_random_arguments_that_are_indices_are_in_bounds() -> None:
+    """What is out of bounds there is undefined, so that programs could not be tried out or checked."""
+    program = compiled("""fn f(A: f32[40], I: s32[300], J: u8[300], N: s32[300], inout B: f32[300]) {
+      par 300 i { B[i] += A[I[i]] + f32(N[i]) + A[s32(J[i])] }
+    }""")
+    a, i, j, n, b = program.random_inputs()
+    assert i.min() >= 0 and i.max() == 39 and j.max() == 39
+    assert n.min() < -1000
+    np.testing.assert_array_equal(
+        program.run(a, i, j, n, b, sanitize=True)[0], b + (a[i] + n.astype(np.float32) + a[j])
+    )

@@ -126,6 +126,20 @@ xgpu.export(sums, "f32[128,64]", to=f"{folder}/sums")
     assert first == second and len(first) > 30
 
 
+def test_kernels_that_are_kept_give_the_same_bytes(tmp_path: Path) -> None:
+    """LLVM's options are those of a process: one that takes a kernel from the cache has never compiled for a GPU."""
+    source = tmp_path / "scale.te"
+    source.write_text("""fn scale(A: f32[64, 100], F: f32[64], out B: f32[64, 100]) {
+      par 64 i { par 100 j { B[i, j] = A[i, j] * F[i] } }
+    }""")
+    environment = {**os.environ, "XGPU_CACHE": "on", "XGPU_CACHE_DIR": str(tmp_path / "cache")}
+    for name in ("first", "second"):
+        command = [sys.executable, "-m", "xgpu.cli.main", "export", str(source), "-o", str(tmp_path / name)]
+        subprocess.run(command, check=True, env=environment, cwd=tmp_path)
+    first, second = ((tmp_path / name / "src" / "scale_host_x86_64.o").read_bytes() for name in ("first", "second"))
+    assert first == second
+
+
 def test_hostile_names(tmp_path: Path) -> None:
     def run(int: jax.Array, tree: Any, *, errno: jax.Array, stream: jax.Array, Größe: jax.Array) -> Any:
         return {"class": int + errno, '*/ " \\ @P@ ??/': tree["fn"] * stream, "result": tree["*/"] + Größe}

@@ -15,6 +15,7 @@ from xgpu.dialects.xgpu import InDomainOp
 from xgpu.dtypes import DType, dtype_of_element
 from xgpu.emit.builders import Values, apply_map, scalar_type
 from xgpu.emit.kernel_builder import Tensor, Variable, choose, loop, sync_threads, when
+from xgpu.emit.nests.held import held_by_thread, held_in, parts_of
 from xgpu.emit.nests.instructions import emit_instructions
 from xgpu.emit.scalar.constants import emit_constant
 from xgpu.emit.scalar.op import ScalarOp, compare_integers, constant
@@ -25,8 +26,8 @@ from xgpu.indexing.affine import constant as number
 from xgpu.indexing.affine import dim, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.maps.boxes import boxed, steps_of
-from xgpu.nests.structure import SEQ, BufferAccess, access_of, accesses_in, band_at, is_short, operations_of
+from xgpu.nests.maps.boxes import boxed
+from xgpu.nests.structure import SEQ, BufferAccess, access_of, accesses_in, band_at, is_short, memory_of, operations_of
 from xgpu.records import dataclass
 from xgpu.structure import dtype_of, owning_op, walk
 
@@ -81,9 +82,9 @@ class Iteration:
     elements: dict[ir.Value, ir.Value] = field(default_factory=dict)
     registers: dict[ir.Value, list[Variable]] = field(default_factory=dict)
 
-    def inner(self, indices: Mapping[ir.Value, Index]) -> "Iteration":
-        """Return an iteration of a loop inside of this one."""
-        return Iteration({**self.indices, **indices}, dict(self.elements), dict(self.registers))
+    def inner(self, held: Mapping[ir.Value, list[Variable]]) -> "Iteration":
+        """Return an iteration of a loop inside of this one, with these parts of what its thread holds of a block's."""
+        return Iteration(dict(self.indices), dict(self.elements), {**self.registers, **held})
 
 
 class BodyWriter:
@@ -161,13 +162,17 @@ class BodyWriter:
         given = {"grid": [self._thread, self._block], "block": [self._block], "thread": [self._thread]}
         around = self._is_of_thread, self._has_run, self._now, self._together
         self._is_of_thread, self._has_run = par.band != "block", bool(par.map.symbols)
-        steps = steps_of(par.map, len(boxed(band)))
-        with loop(steps.map, given[par.band or "grid"], self._changed_in(body)) as each:
-            indices = [[each.result_arguments[number] for number in point] for point in steps.points]
-            outer, variables = self._now, [member.variable for member in band]
-            self._together = [outer.inner(dict(zip(variables, point, strict=True))) for point in indices]
-            self._now = self._together[0]
-            self.write(body)
+        outer, variables = self._now, [member.variable for member in band]
+        held = held_in(band)
+        for part in parts_of(par.map, len(boxed(band)), written_out=bool(held)):
+            slots = [{buffer: [outer.registers[buffer][slot]] for buffer in held} for slot in part.slots]
+            self._together = [outer.inner(its) for its in slots]
+            with loop(part.steps.map, given[par.band or "grid"], self._changed_in(body)) as each:
+                for iteration, point in zip(self._together, part.steps.points, strict=True):
+                    indices = [each.result_arguments[number] for number in point]
+                    iteration.indices.update(zip(variables, indices, strict=True))
+                self._now = self._together[0]
+                self.write(body)
         self._is_of_thread, self._has_run, self._now, self._together = around
 
     def _seq(self, seq: SeqOp) -> None:
@@ -251,15 +256,19 @@ class BodyWriter:
 
     def _new(self, new: NewOp) -> None:
         """Give a buffer of a thread its values, which are zero until something is written."""
-        if new.memory == "register":
+        if new.memory in ("register", "threads"):
             zero = _zero(_scalar(new.buffer))
-            self._now.registers[new.buffer] = [Variable(zero) for _ in range(elements_of(new.buffer))]
+            count = elements_of(new.buffer) if new.memory == "register" else held_by_thread(new.buffer)
+            self._now.registers[new.buffer] = [Variable(zero) for _ in range(count)]
 
     def _barrier(self, barrier: BarrierOp) -> None:
         sync_threads(self._memories.synchronized)
 
     def _register(self, access: BufferAccess) -> Variable:
         """Return the value of a thread that an access is to."""
+        if memory_of(access.buffer) == "threads":
+            (own,) = self._now.registers[access.buffer]
+            return own
         map_, _ = self._known(access.map, access.variables)
         position = linearize(list(map_.results), access.shape)
         if not position.is_constant:

@@ -6,7 +6,6 @@ kernel (`xgpu.emit.kernel_builder`).
 """
 
 from collections.abc import Iterator
-from typing import cast
 
 from xgpu import ir
 from xgpu.dialects import attributes
@@ -17,7 +16,7 @@ from xgpu.emit.builders import scalar_type
 from xgpu.emit.kernel_builder import entry_function
 from xgpu.emit.nests.body import BodyWriter, Memories
 from xgpu.emit.nests.products import ProductNest
-from xgpu.nests.structure import accesses_in, all_launches_of
+from xgpu.nests.structure import access_of_parameter, accesses_in, all_launches_of
 from xgpu.records import dataclass
 from xgpu.structure import owning_op
 
@@ -113,10 +112,3 @@ def _is_given(buffer: ir.Value) -> bool:
     """Whether a buffer is an argument of the program that it starts with: not an output."""
     owner = owning_op(buffer)
     return owner.name == "func.func" and access_of_parameter(buffer) != "out"
-
-
-def access_of_parameter(buffer: ir.Value) -> str:
-    """Return ``in``, ``out`` or ``inout`` for an array of the program."""
-    described = ir.ArrayAttr(owning_op(buffer).attributes["arg_attrs"])
-    entry = ir.DictAttr(described[cast(ir.BlockArgument, buffer).arg_number])
-    return ir.StringAttr(entry[attributes.ACCESS]).value

@@ -31,7 +31,7 @@ def score_of_boxes(map_: IndexingMap, space: Space, touches: Sequence[Touch], bo
         sides = _own_sides(touch, box)
         if touch.is_shared:
             share = math.prod(sides.values()) / box.size
-            total += touch.times * share * (1 + _conflicts(map_, touch, box)) / WARP_SIZE
+            total += touch.times * share * (1 + conflicts_of(map_, touch, box)) / WARP_SIZE
             accesses += touch.times * share
             continue
         width = _width(map_, touch, box)
@@ -105,7 +105,7 @@ def _passes(map_: IndexingMap, touch: Touch, box: Box, width: int) -> float:
     return passes(requests, touch.bits) / max(1, int(made.sum()))
 
 
-def _conflicts(map_: IndexingMap, touch: Touch, box: Box) -> int:
+def conflicts_of(map_: IndexingMap, touch: Touch, box: Box) -> int:
     """Return the extra wavefronts of an access to shared memory, if its buffer's rows are padded as is best for it."""
     inside = in_boxes(map_, box.sides, box.apart)
     indices = [index.substitute(list(inside.results)) for index in touch.indices]

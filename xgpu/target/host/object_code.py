@@ -11,7 +11,7 @@ from xgpu.target.host.block_driver import DRIVER_IR, RUN_BLOCKS, RUN_CLUSTERS, e
 from xgpu.target.host.float_conversions import HELPER_IR, HELPER_NAMES
 from xgpu.target.host.kernel_source import HostSource
 from xgpu.target.host.linker import OPT_LEVEL
-from xgpu.target.llvm.module import optimize, parse_llvm_ir
+from xgpu.target.llvm.module import optimize, parse_llvm_ir, set_options
 
 _BASELINES = {"x86_64": "x86-64", "aarch64": "generic"}
 """By architecture, LLVM's name of the processor whose instructions all of them have."""
@@ -54,6 +54,7 @@ def object_code(sources: Mapping[str, HostSource]) -> bytes:
 @cache
 def baseline_machine() -> llvm.TargetMachine:
     """Return the target machine of every processor of this architecture, for code at any address."""
+    set_options()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     triple = llvm.get_default_triple()

@@ -1,11 +1,27 @@
 """LLVM modules in process: parsing, verifying and running LLVM's standard passes (llvmlite)."""
 
 import re
+from functools import cache
 
 import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import NewPassManager
 
 from xgpu.errors import CompilerError
+
+
+@cache
+def set_options() -> None:
+    """Set LLVM's options, which are those of the process: all code to be kept needs them, in whatever order it is made.
+
+    Machine code for processors depends on them, too, though they are for GPUs.
+    """
+    # Straight-line strength reduction, which the back ends of GPUs alone run, asks of each sum what others it could be
+    # made of: three quarters of the time of a kernel that derives random numbers, whose PTX stays the same.
+    llvm.set_option("", "--opt-disable=slsr")
+    # The back end would move what a branch's result is used for behind all later branches: of many sines, each with a
+    # call for large arguments, it keeps the operands of all in registers, across the calls, instead of each result.
+    # LLVM's passes before it have already moved into a branch what only that one needs.
+    llvm.set_option("", "--disable-machine-sink")
 
 
 def parse_llvm_ir(llvm_ir: str) -> llvm.ModuleRef:

@@ -12,7 +12,7 @@ import llvmlite.binding as llvm
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.errors import CompilerError, InvalidInput
 from xgpu.target.llvm.export import NVPTX_TRIPLE
-from xgpu.target.llvm.module import optimize, parse_llvm_ir
+from xgpu.target.llvm.module import optimize, parse_llvm_ir, set_options
 
 _PTX_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _LOCAL = (llvm.Linkage.internal, llvm.Linkage.private)
@@ -61,13 +61,7 @@ def _version(llvm_ir: str, target: Device) -> int:
 def _initialize() -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    # Straight-line strength reduction, which the back ends of GPUs alone run, asks of each sum what others it could be
-    # made of: three quarters of the time of a kernel that derives random numbers, whose PTX stays the same.
-    llvm.set_option("", "--opt-disable=slsr")
-    # The back end would move what a branch's result is used for behind all later branches: of many sines, each with a
-    # call for large arguments, it keeps the operands of all in registers, across the calls, instead of each result.
-    # LLVM's passes before it have already moved into a branch what only that one needs.
-    llvm.set_option("", "--disable-machine-sink")
+    set_options()
 
 
 @cache

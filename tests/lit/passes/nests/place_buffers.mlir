@@ -76,3 +76,44 @@ func.func @not_there(%x: tensor<f32>) {
   }) : () -> ()
   return
 }
+
+// -----
+
+// Maps decide about a buffer of which each iteration has its own element, but for one that is to be in registers.
+// CHECK-LABEL: func.func @either
+// CHECK: "xgpu.new"() {called = "t"}
+// CHECK: "xgpu.new"() {called = "u", memory = "shared"}
+// CHECK: "xgpu.new"() {called = "v", memory = "threads"}
+func.func @either(%arg0: memref<64xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<64xf32> {xgpu.access = "out", xgpu.called = "B"}) {
+  "xgpu.launch"() ({
+    "xgpu.par"() ({
+    ^bb0(%arg2: index):
+      %0 = "xgpu.new"() {called = "t"} : () -> memref<64xf32>
+      %1 = "xgpu.new"() {called = "u"} : () -> memref<64xf32>
+      %2 = "xgpu.new"() {called = "v", memory = "register"} : () -> memref<64xf32>
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %3 = "xgpu.read"(%arg0, %arg3) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (memref<64xf32>, index) -> tensor<f32>
+        "xgpu.write"(%3, %0, %arg3) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (tensor<f32>, memref<64xf32>, index) -> ()
+        %4 = "xgpu.read"(%arg0, %arg3) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (memref<64xf32>, index) -> tensor<f32>
+        "xgpu.write"(%4, %1, %arg3) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (tensor<f32>, memref<64xf32>, index) -> ()
+        %5 = "xgpu.read"(%arg0, %arg3) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (memref<64xf32>, index) -> tensor<f32>
+        "xgpu.write"(%5, %2, %arg3) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (tensor<f32>, memref<64xf32>, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {band = "thread", called = "i", extent = 64 : i64} : () -> ()
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %3 = "xgpu.read"(%0, %arg3) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (memref<64xf32>, index) -> tensor<f32>
+        %4 = "xgpu.read"(%1, %arg3) {map = #xgpu.map<(d0) -> (-d0 + 63), d0 in [0, 63]>} : (memref<64xf32>, index) -> tensor<f32>
+        %5 = stablehlo.add %3, %4 : tensor<f32>
+        %6 = "xgpu.read"(%2, %arg3) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (memref<64xf32>, index) -> tensor<f32>
+        %7 = stablehlo.add %5, %6 : tensor<f32>
+        "xgpu.write"(%7, %arg1, %arg3) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (tensor<f32>, memref<64xf32>, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {band = "thread", called = "i", extent = 64 : i64} : () -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "block", called = "b", extent = 1 : i64} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) : () -> ()
+  return
+}

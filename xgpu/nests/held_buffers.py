@@ -1,0 +1,91 @@
+"""Buffers of blocks of which each thread has the elements that it alone accesses, in its registers."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from xgpu import ir
+from xgpu.dialects.nests.accesses import elements_of
+from xgpu.dialects.nests.loops import NewOp, ParOp
+from xgpu.dtypes import dtype_of_element
+from xgpu.indexing.affine import dim
+from xgpu.nests.structure import PAR, BufferAccess, ancestors, band_at
+
+
+def band_of(access: BufferAccess) -> list[ParOp] | None:
+    """Return the loops of a block's threads that an access is in; None if it is in none."""
+    par = next((op for op in ancestors(access.op) if op.name == PAR), None)
+    if par is None or cast(ParOp, par.opview).band != "thread":
+        return None
+    around = itertools.takewhile(lambda op: op.name == PAR and cast(ParOp, op.opview).band == "thread", ancestors(par))
+    return band_at([par, *around][-1])
+
+
+def bands_of(accesses: Sequence[BufferAccess]) -> list[list[ParOp]]:
+    """Return the bands that access a buffer, each once."""
+    found = (band_of(access) for access in accesses)
+    return list({band[0]: band for band in found if band is not None}.values())
+
+
+def obstacle(accesses: Sequence[BufferAccess]) -> str | None:
+    """Return why the elements of a block's buffer are not each of one iteration of its loops; None if they are."""
+    if not any(access.writes and band_of(access) is not None for access in accesses):
+        return "no thread changes it"
+    for access in accesses:
+        band = band_of(access)
+        if band is None:
+            return "the block accesses it outside of its par loops"
+        if access.is_atomic:
+            return "it is updated in single steps"
+        if band[-1].side is not None:
+            return f"iterations of 'fully par {band[-1].called}' access it"
+        if not _is_own(access, band):
+            names = ", ".join(loop.called for loop in band)
+            return f"iteration ({names}) accesses other elements than [{names}], or there are other iterations"
+    return None
+
+
+def asked(accesses: Sequence[BufferAccess]) -> ParOp | None:
+    """Return a loop, of those that access a buffer, of which a program says which iterations a thread takes.
+
+    To go through as many iterations together is no obstacle if all loops do.
+    """
+    first, *others = bands_of(accesses)
+    for loop, model in ((loop, model) for band in (first, *others) for loop, model in zip(band, first, strict=True)):
+        if loop.map is not None or loop.vector is not None or loop.together != model.together:
+            return loop
+    return None
+
+
+def slots_of(band: Sequence[ParOp]) -> int:
+    """Return how many iterations of a mapped band a thread has at most."""
+    map_ = band[0].map
+    assert map_ is not None, "map-threads writes it"
+    return math.prod(interval.size for interval in map_.symbols)
+
+
+def registers_of(new: NewOp) -> int:
+    """Return how many registers of 32 bits an element takes."""
+    return max(1, -(-dtype_of_element(ir.MemRefType(new.buffer.type).element_type).storage_bits // 32))
+
+
+def held_problems(accesses: Sequence[BufferAccess]) -> Iterator[str]:
+    """Yield why the elements of a buffer cannot be held by threads, where the bands' maps are known."""
+    if (problem := obstacle(accesses)) is not None:
+        yield f"expected each iteration to access its own element: {problem}"
+    elif len({band[0].map for band in bands_of(accesses)}) > 1:
+        yield "expected one map of all loops that access it"
+
+
+def _is_own(access: BufferAccess, band: Sequence[ParOp]) -> bool:
+    """Whether each iteration of a band accesses its own element, and each element is one's."""
+    numbers = {loop.variable: number for number, loop in enumerate(band)}
+    places = {n: dim(numbers[value]) for n, value in enumerate(access.variables) if value in numbers}
+    used = set[int]().union(*(result.variables()[0] for result in access.map.results))
+    if not used <= places.keys():
+        return False
+    indices = [result.substitute(places) for result in access.map.results]
+    extents = tuple(loop.extent for loop in band)
+    is_whole = math.prod(extents) == elements_of(access.buffer) and access.shape == extents
+    return is_whole and indices == [dim(number) for number in range(len(band))]
