@@ -108,6 +108,8 @@ fold-constants
   xgpu.scan
 forward-barriers{keep=false}
   stablehlo.optimization_barrier
+hold-buffers
+  xgpu.new
 hold-elements
   xgpu.seq
 leave-constants{products=auto}

@@ -64,7 +64,7 @@ class HoldBuffers(Pass):
 
 
 class _Holding:
-    """What the threads of a kernel hold so far: bands with maps that are fixed, and how many registers are left."""
+    """State of the threads of a kernel: bands with maps that are fixed, and how many registers are left."""
 
     def __init__(self, launch: LaunchOp):
         self._threads = launch.block or 0

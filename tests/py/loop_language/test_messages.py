@@ -55,8 +55,7 @@ def test_of_the_whole(text: str, message: str) -> None:
             "par 8 i { par i j { B[i, j] = 1.0 } }",
             "the extent of 'j': expected sizes and whole numbers, got the index 'i'",
         ),
-        ("par 8 i { let m = i + 1
- seq m k { B[i, 0] = 1.0 } }", "f.te:3:6: the extent of 'k': expected sizes"),
+        ("par 8 i { let m = i + 1\n seq m k { B[i, 0] = 1.0 } }", "f.te:3:6: the extent of 'k': expected sizes"),
         ("par 8 i { seq 4 + i k { B[i, 0] = 1.0 } }", "at most, and put what is done under 'if k < ...'"),
         ("par 8 i { if i < n[i] { B[i, 0] = 1.0 } }", "type s32; select(condition, a, b) chooses by values"),
         ("A[0, 0] = 1.0", "f.te:2:1: 'A' is an input; declare it out or inout to assign to it"),

@@ -8,16 +8,16 @@ from xgpu.dialects.nests.loops import ParOp
 from xgpu.indexing.affine import constant
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.nests.held_buffers import bands_of, slots_of
-from xgpu.nests.maps.boxes import Steps, steps_of
+from xgpu.nests.maps.boxes import BoxSteps, steps_of
 from xgpu.nests.structure import access_of, accesses_in, memory_of
 from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)
-class Part:
-    """Steps of a thread, and for each point of a step which of the elements that the thread holds it has."""
+class HeldPart:
+    """BoxSteps of a thread, and for each point of a step which of the elements that the thread holds it has."""
 
-    steps: Steps
+    steps: BoxSteps
     slots: tuple[int, ...]
 
 
@@ -33,7 +33,7 @@ def held_by_thread(buffer: ir.Value) -> int:
     return slots_of(band)
 
 
-def parts_of(map_: IndexingMap, count: int, written_out: bool) -> Iterator[Part]:
+def parts_of(map_: IndexingMap, count: int, written_out: bool) -> Iterator[HeldPart]:
     """Yield the steps of a thread, where the last ``count`` range variables are those of a box.
 
     They are one part, or if they are to be ``written_out`` one for each step: then its numbers say which elements are
@@ -42,7 +42,7 @@ def parts_of(map_: IndexingMap, count: int, written_out: bool) -> Iterator[Part]
     steps = steps_of(map_, count)
     size = len(steps.points)
     if not written_out:
-        yield Part(steps, tuple(range(size)))
+        yield HeldPart(steps, tuple(range(size)))
         return
     ranges = [range(each.lower, each.upper + 1) for each in steps.map.symbols]
     for number, place in enumerate(itertools.product(*ranges)):
@@ -51,4 +51,4 @@ def parts_of(map_: IndexingMap, count: int, written_out: bool) -> Iterator[Part]
         results = tuple(result.substitute(None, at) for result in steps.map.results)
         one = IndexingMap(steps.map.dims, (), results, constraints)
         if not one.is_empty():
-            yield Part(Steps(one, steps.points), tuple(range(number * size, (number + 1) * size)))
+            yield HeldPart(BoxSteps(one, steps.points), tuple(range(number * size, (number + 1) * size)))
