@@ -7,7 +7,7 @@ Elements whose code has branches take shorter runs, too.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,8 +17,10 @@ from xgpu import ir
 from xgpu.costs.occupancy import seconds_of_blocks
 from xgpu.costs.sectors import SECTOR_BYTES, passes
 from xgpu.device import Device
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import Shape, identity_map, shape_of
 from xgpu.indexing.affine import linearize
+from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.records import dataclass
 from xgpu.structure import dtype_of
@@ -82,6 +84,37 @@ def run_by_loads(
         if (shorter := seconds(run)[0]) < GAIN * least:
             best, least = run, shorter
     return best
+
+
+def alike_along(
+    results: Sequence[ir.Value], operations: Sequence[ir.Operation], longest: int
+) -> dict[ir.Operation, None]:
+    """Return those of ``operations`` that compute one element for all of a run, up to ``longest`` along a row."""
+    shape = shape_of(results[0])
+    if not shape or shape[-1] % longest:
+        return {}
+    # The dimensions of each value along which its elements differ within a run.
+    differ: dict[ir.Value, set[int]] = {result: {len(shape) - 1} for result in results}
+    alike: dict[ir.Operation, None] = {}
+    for op in reversed(operations):
+        along = [differ[result] for result in op.results if result in differ]
+        if along and not any(along):
+            alike[op] = None
+        if along:
+            for operand, found in _read_along(op, set().union(*along)):
+                differ.setdefault(operand, set()).update(found)
+    return alike
+
+
+def _read_along(op: ir.Operation, along: set[int]) -> Iterator[tuple[ir.Value, set[int]]]:
+    """Yield the operands of ``op``, with the dimensions along which what is read differs where the result does."""
+    if not along or op.name not in OPERATIONS:
+        yield from ((operand, set(range(len(shape_of(operand)))) if along else set()) for operand in op.operands)
+        return
+    for access in accesses(op):
+        # Where it is read is known at run time: it may differ along any.
+        differ = [bool(access.runtime) or not along.isdisjoint(each.variables()[0]) for each in access.map.results]
+        yield op.operands[access.operand], {number for number, differs in enumerate(differ) if differs}
 
 
 def run_by_branches(longest: int, element_bytes: float, code: int, target: Device) -> int:

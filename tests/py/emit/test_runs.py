@@ -78,3 +78,22 @@ def test_what_reads_nothing_takes_an_access() -> None:
 def test_variables_without_values_are_no_loads() -> None:
     """A sum of no elements reads none."""
     assert numbers(lambda x, y: x + y.sum(1)[:, None], LARGE, "f32[2048,0]") == [("loop", 4)]
+
+
+def waves(x: Any) -> Any:
+    """A function that takes several hundred instructions and has branches."""
+    for _ in range(3):
+        x = jnp.sin(x) + jnp.cos(x)
+    return x
+
+
+def test_what_is_alike_for_a_run_is_computed_once_for_it() -> None:
+    """Branches of it keep no elements apart, as those of a function of each element do."""
+    images, numbers_ = "f32[64,256,256]", "f32[64]"
+    assert numbers(lambda x, s: x * waves(s)[:, None, None], images, numbers_) == [("loop", 4)]
+    assert numbers(lambda x, s: waves(x) * s[:, None, None], images, numbers_) == [("loop", 1)]
+
+
+def test_rows_shorter_than_a_run_are_not_alike() -> None:
+    """Neighbours of a thread are of several rows there."""
+    assert numbers(lambda x, s: x * waves(s)[:, None], "f32[500000,2]", "f32[500000]") == [("loop", 1)]

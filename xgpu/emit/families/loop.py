@@ -23,7 +23,7 @@ from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import Emits, KernelBuilder, KernelTile, emit_alone, loop, put
 from xgpu.emit.reduction_tiling import power_of_two_below
-from xgpu.emit.runs import GAIN, Access, bytes_in_vain, run_by_branches, run_by_loads
+from xgpu.emit.runs import GAIN, Access, alike_along, bytes_in_vain, run_by_branches, run_by_loads
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import BlockSchedule, Schedule, power_of_two, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
@@ -184,10 +184,14 @@ class ElementwiseFusion:
 
     def run(self, longest: int) -> int:
         """Return how many consecutive elements a thread takes by what it loads and computes, ``longest`` or fewer."""
-        device = self.fusion.device
-        if any(has_branches(view.operation) for view in self.fusion.body.operations):
-            longest = run_by_branches(longest, self.moved_bytes, self.code, device)
-        return run_by_loads(self.accesses, self.shape, longest, self.moved_bytes, self.code, device, True)
+        device, operations = self.fusion.device, [view.operation for view in self.fusion.body.operations]
+        alike = alike_along(self.fusion.results, operations, longest)
+        each = [op for op in operations if op not in alike]
+        # What is alike for the elements of a run is computed once for them.
+        code = sum(map(instructions, each)) + sum(map(instructions, alike)) // longest
+        if any(map(has_branches, each)):
+            longest = run_by_branches(longest, self.moved_bytes, code, device)
+        return run_by_loads(self.accesses, self.shape, longest, self.moved_bytes, code, device, True)
 
     def interleaved_rows(self) -> tuple[int, Rows] | None:
         """Return the rows that a thread takes together because it reads them interleaved, and its run in each.
