@@ -19,6 +19,8 @@ from xgpu.jax_internals import UNSPECIFIED, RefEffect, core, ordered_effects, pj
 _resolve_and_lower: Callable[..., Any] = pjit._resolve_and_lower
 _GRAPHS = ("xla_gpu_graph_min_graph_size", 2)
 """XLA records sequences of so many kernels as CUDA graphs; its own default is five."""
+_ESTIMATOR = ("xla_gpu_enable_analytical_sol_latency_estimator", False)
+"""Turns off XLA's estimates of what takes how long between devices, which take 15 ms to set up for each program."""
 
 
 def _lower(arguments: Sequence[Any], **parameters: Any) -> Any:
@@ -45,10 +47,12 @@ pjit._resolve_and_lower = _lower  # type: ignore[assignment]
 
 
 def _compiler_options(given: Sequence[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
-    """Return XLA's options for a program: those ``given``, and on a GPU the fewest kernels for a CUDA graph."""
-    if jax.default_backend() != "gpu" or any(name == _GRAPHS[0] for name, _ in given):
+    """Return XLA's options for a program: those ``given``, and on a GPU our own where they say nothing."""
+    if jax.default_backend() != "gpu":
         return tuple(given)
-    return (*given, _GRAPHS)
+    own = (_GRAPHS, _ESTIMATOR) if jax.device_count() == 1 else (_GRAPHS,)
+    names = {name for name, _ in given}
+    return (*given, *(option for option in own if option[0] not in names))
 
 
 def _can_be_called(jaxpr: Any) -> bool:

@@ -259,5 +259,11 @@ def test_options_for_xla_are_the_callers(monkeypatch):
     assert jit_stages._compiler_options(given) == given
     assert jit_stages._compiler_options(()) == ()
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    graphs, estimator = ("xla_gpu_graph_min_graph_size", 2), "xla_gpu_enable_analytical_sol_latency_estimator"
+    monkeypatch.setattr(jax, "device_count", lambda: 1)
+    assert jit_stages._compiler_options(given) == (*given, (estimator, False))
+    assert jit_stages._compiler_options(given[1:]) == (given[1], graphs, (estimator, False))
+    assert jit_stages._compiler_options(((estimator, True),)) == ((estimator, True), graphs)
+    monkeypatch.setattr(jax, "device_count", lambda: 2)
     assert jit_stages._compiler_options(given) == given
-    assert jit_stages._compiler_options(given[1:]) == (given[1], ("xla_gpu_graph_min_graph_size", 2))
+    assert jit_stages._compiler_options(()) == (graphs,)
