@@ -19,8 +19,9 @@ class UpdateSingleWindows(OperationRewrite):
     """Rewrites scatters of a single window at a known place, in most sectors of the array, as updates of a slice.
 
     ``x.at[1:-1].add(y)`` is such a scatter, and ``x.at[:, 2].set(y)`` for an array of four columns. Where memory has to
-    move most of the array, updating it in place saves nothing, and what reads the array or the result need not wait for
-    a kernel of its own: kernels compute an update of a slice element by element. Needs: nothing.
+    move most of the array, as one access of a warp moves a short one, updating it in place saves nothing, and what
+    reads the array or the result need not wait for a kernel of its own: kernels compute an update of a slice element by
+    element. Needs: nothing.
 
     ```mlir
     %1 = stablehlo.constant dense<1> : tensor<1xi32>
@@ -64,7 +65,9 @@ def _as_updates(op: ir.Operation) -> list[ir.Value] | None:
     limits = [result.evaluate(last + known, []) + 1 for result in maps.operand.results]
     sizes = tuple(limit - place for place, limit in zip(places, limits, strict=True))
     bits = min(dtype_of(operand).storage_bits for operand in operands)
-    if pays_in_place(maps.operand_shape, sizes, bits) and any(each.function != "overwrite" for each in found):
+    if pays_in_place(maps.operand_shape, sizes, bits, is_known=True) and any(
+        each.function != "overwrite" for each in found
+    ):
         return None
     results: list[ir.Value] = []
     for each, operand, update in zip(found, operands, list(op.operands)[count + 1 :], strict=True):

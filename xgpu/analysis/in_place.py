@@ -9,6 +9,7 @@ from collections.abc import Hashable
 
 from xgpu import ir
 from xgpu.analysis.combiners import combiners, has_own_types, promises
+from xgpu.analysis.constants.integers import known_integers
 from xgpu.analysis.heroes import is_packed
 from xgpu.costs.sectors import overfetch
 from xgpu.dialects.attributes import ORDERED
@@ -38,19 +39,23 @@ def can_update_in_place(op: ir.Operation) -> bool:
         count = len(op.results)
         return all(math.prod(shape_of(op.operands[i])) for i in (0, count + 1)) and has_own_types(op)
     if op.name == UPDATE_SLICE:
-        whole, part = shape_of(op.operands[0]), shape_of(op.operands[1])
-        return math.prod(part) > 0 and pays_in_place(whole, part, dtype_of(op.operands[0]).storage_bits)
+        array, update, *starts = op.operands
+        is_known = all(known_integers(each) is not None for each in starts)
+        return pays_in_place(shape_of(array), shape_of(update), dtype_of(array).storage_bits, is_known)
     return False
 
 
-def pays_in_place(whole: Shape, part: Shape, bits: int) -> bool:
+def pays_in_place(whole: Shape, part: Shape, bits: int, is_known: bool) -> bool:
     """Whether a slice of an array, of so many ``bits`` an element, touches few of the array's sectors.
 
-    A column of four touches all of them: to update it in place saves nothing. Of arrays that one access of a warp
-    holds, elements count.
+    A column of four touches all of them: to update it in place saves nothing. Nor does it in arrays that one access of
+    a warp holds if the place ``is_known``: kernels compute an element of these by itself, and an update would be one
+    more launch. At a place that is not, elements count in such arrays, as loops write one after the other.
     """
-    touched = span = float(bits)
     is_short = math.prod(whole) * bits <= WARP_SIZE * _ACCESS_BITS
+    if not math.prod(part) or (is_short and is_known):
+        return False
+    touched = span = float(bits)
     for size, all_ in zip(reversed(part), reversed(whole), strict=True):
         is_run = touched == span and size < all_ and not is_short
         touched *= size * (overfetch(size * int(span)) if is_run else 1)

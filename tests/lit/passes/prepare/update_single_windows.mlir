@@ -91,3 +91,29 @@ func.func @main(%x: tensor<100x32xf32>, %u: tensor<100xf32>) -> tensor<100x32xf3
   }) : (tensor<100x32xf32>, tensor<1xi32>, tensor<100xf32>) -> tensor<100x32xf32>
   return %0 : tensor<100x32xf32>
 }
+
+// -----
+
+// One access of a warp holds an array of 128 elements: the update of one of them is no launch of its own.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<128xf32>, %arg1: tensor<129xf32>, %arg2: tensor<f32>) -> (tensor<128xf32>, tensor<129xf32>)
+// CHECK:         %[[OLD:.*]] = stablehlo.slice %arg0 [2:3] : (tensor<128xf32>) -> tensor<1xf32>
+// CHECK-NEXT:    %[[SUM:.*]] = stablehlo.add %[[OLD]], %{{.*}} : tensor<1xf32>
+// CHECK-NEXT:    %[[I:.*]] = stablehlo.constant dense<2> : tensor<i32>
+// CHECK-NEXT:    %[[NEW:.*]] = stablehlo.dynamic_update_slice %arg0, %[[SUM]], %[[I]] : (tensor<128xf32>, tensor<1xf32>, tensor<i32>) -> tensor<128xf32>
+// CHECK-NEXT:    %[[LONG:.*]] = "stablehlo.scatter"(%arg1, %{{.*}}, %arg2)
+// CHECK:         return %[[NEW]], %[[LONG]] : tensor<128xf32>, tensor<129xf32>
+func.func @main(%x: tensor<128xf32>, %y: tensor<129xf32>, %u: tensor<f32>) -> (tensor<128xf32>, tensor<129xf32>) {
+  %i = stablehlo.constant dense<2> : tensor<1xi32>
+  %0 = "stablehlo.scatter"(%x, %i, %u) <{indices_are_sorted = true, scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>, unique_indices = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) : (tensor<128xf32>, tensor<1xi32>, tensor<f32>) -> tensor<128xf32>
+  %1 = "stablehlo.scatter"(%y, %i, %u) <{indices_are_sorted = true, scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>, unique_indices = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) : (tensor<129xf32>, tensor<1xi32>, tensor<f32>) -> tensor<129xf32>
+  return %0, %1 : tensor<128xf32>, tensor<129xf32>
+}
