@@ -55,7 +55,7 @@ def test_a_window_that_is_not_inside_as_a_whole_is_dropped(start):
     ],
 )
 def test_a_small_window_is_updated_in_place(function, emitter):
-    compiled = xgpu.compile(function, "f32[32]", "f32[8]")
+    compiled = xgpu.compile(function, "f32[320]", "f32[8]")
     assert [launch.kernel.emitter for launch in compiled.launches][-1] == emitter
 
 
