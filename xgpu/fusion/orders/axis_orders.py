@@ -246,11 +246,23 @@ class _Group:
         return _read_cost(value, order) * (_UNTILED if self.is_pieced else 1)
 
     def improve(self, least_bytes: int) -> bool:
-        """Take the cheapest order that makes up for one of the edges, if it saves so much; return whether so.
+        """Take the cheapest order that makes up for one of the edges, if it saves so much; return whether so."""
+        orders, saved = self._best()
+        if saved <= least_bytes:
+            return False
+        _take(orders)
+        return True
+
+    def saved(self) -> float:
+        """Return the bytes that the cheapest order saves that makes up for one of the edges; 0 if none does."""
+        return self._best()[1]
+
+    def _best(self) -> tuple[dict["_Group", Order], float]:
+        """Return the orders that save most if this group makes up for one of its edges, and how many bytes they save.
 
         The groups that reshapes connect with this one may take orders that follow from it at the same time.
         """
-        best, least = dict[_Group, Order](), -float(least_bytes)
+        best, most = dict[_Group, Order](), 0.0
         for order in dict.fromkeys(each.order_without(self) for each in self.edges):
             if order is None or order == self.order:
                 continue
@@ -258,11 +270,11 @@ class _Group:
             for orders in ({self: order}, joined) if len(joined) > 1 else (joined,):
                 old = {group: group.order for group in orders}
                 # The old ones are taken again after the new ones have been tried.
-                more = _cost(orders) - _cost(old)
-                if more < least:
-                    best, least = orders, more
-        _take(best)
-        return bool(best)
+                saved = _cost(old) - _cost(orders)
+                _take(old)
+                if saved > most:
+                    best, most = orders, saved
+        return best, most
 
 
 def _take(orders: Mapping[_Group, Order]) -> None:
@@ -416,6 +428,8 @@ class AxisOrders:
             if any(isinstance(edge, _Transpose) for edge in group.edges)
         ]
         for _ in range(_MOST_ROUNDS):
+            # Those first that save most: a value between two transposes makes up for both, and its neighbours for one.
+            moving.sort(key=lambda group: -group.saved())
             changed = [group for group in moving if group.improve(least_bytes)]
             if not changed:
                 break

@@ -236,3 +236,16 @@ def test_orders_are_chosen_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> No
             (main,) = module.body.operations
             MoveTransposes().rewrite_block(main.regions[0].blocks[0])
     assert 0 < asked[80] <= 5 * asked[20]
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "emitters"),
+    [
+        (lambda x: jax.nn.softmax(x, -1).T, "f32[4096,2048]", ["rows"]),
+        (lambda x: jax.nn.standardize(x).transpose(0, 2, 1), "f32[32,1024,256]", ["rows"]),
+    ],
+)
+def test_a_value_between_two_transposes_comes_before_its_neighbours(function, shape, emitters):
+    """They would make up for one transpose each, and rows be computed as columns in six kernels."""
+    gradient = jax.grad(lambda x: jnp.sum(jnp.sin(function(x))))
+    assert [kernel.emitter for kernel in xgpu.compile(gradient, shape, target="sm_90a").kernels] == emitters
