@@ -46,9 +46,9 @@ class VectorizeAccesses(Pass):
     as well: the loop then takes the vector's elements from the last to the first.
     Needs: flatten-tensors and simplify-indexing (tensors of rank 1, one index expression for each access) and
     loop-invariant-code-motion (accesses that do not depend on the loop at all are gone). unroll-loops then makes the
-    positions in the vectors constants: loops marked ``xgpu.unroll = "none"`` keep their accesses, as LLVM would put
-    vectors into memory whose positions are known at run time. Remarks say which accesses stay of single elements, or of
-    fewer than V, and why.
+    positions in the vectors constants: loops marked ``xgpu.unroll = "none"`` keep their accesses, as LLVM would keep in
+    memory a vector that is indexed by a position known only at run time. Remarks say which accesses stay of single
+    elements, or of fewer than V, and why.
 
     ```mlir
     scf.for %s = %c0 to %c4 step %c1 ... {
@@ -289,7 +289,7 @@ class _Loop:
 
     def _remark(self, what: str, op: ir.Operation, tensor: ir.Value, access: _Access | Reason) -> None:
         """Say why an access stays one of single elements, or of fewer than the loop has steps."""
-        if not is_heard() or unroll_of(self._op) == "none":
+        if not is_heard():
             return
         if isinstance(access, Reason):
             remark(VectorizeAccesses.NAME, op, "{} {}: {} scalars, {}", what, array_name(tensor), self._trips, access)

@@ -49,8 +49,9 @@ def pays_in_place(whole: Shape, part: Shape, bits: int, is_known: bool) -> bool:
     """Whether a slice of an array, of so many ``bits`` an element, touches few of the array's sectors.
 
     A column of four touches all of them: to update it in place saves nothing. Nor does it in arrays that one access of
-    a warp holds if the place ``is_known``: kernels compute an element of these by itself, and an update would be one
-    more launch. At a place that is not, elements count in such arrays, as loops write one after the other.
+    a warp holds if the place ``is_known``: other kernels compute such an element where they need it, and an update in
+    place would be one more launch. At a place that is not, elements count in such arrays, as loops write one after the
+    other.
     """
     is_short = math.prod(whole) * bits <= WARP_SIZE * _ACCESS_BITS
     if not math.prod(part) or (is_short and is_known):

@@ -201,8 +201,8 @@ def _moved_from(value: ir.Value) -> Set[ir.Value]:
 class _Step:
     """An operation's instructions for an element, and its operands with the most elements that it reads of each.
 
-    With each there is how many elements' bytes a warp touches for one that it reads, unless a kernel moves it by a
-    tile, if it ``has_tile`` for it. ``elements`` are those of the result.
+    Each comes with the elements' bytes that a warp touches for one that it reads; that does not count in kernels with
+    tiles if ``has_tile``. ``elements`` are those of the result.
     """
 
     instructions: int
@@ -227,7 +227,7 @@ def _run(shape: Sequence[int], sizes: Sequence[int]) -> int:
     """Return how many neighbours in memory a slice of such sizes has, at least."""
     run = 1
     for size, whole in zip(reversed(sizes), reversed(shape), strict=True):
-        run *= size
+        run *= max(1, size)
         if size != whole:
             break
     return run

@@ -89,7 +89,10 @@ def run_by_loads(
 def alike_along(
     results: Sequence[ir.Value], operations: Sequence[ir.Operation], longest: int
 ) -> dict[ir.Operation, None]:
-    """Return those of ``operations`` that compute one element for all of a run, up to ``longest`` along a row."""
+    """Return those of ``operations`` that compute one element for all of a run, up to ``longest`` along a row.
+
+    What only regions of operations read is left out.
+    """
     shape = shape_of(results[0])
     if not shape or shape[-1] % longest:
         return {}

@@ -6,6 +6,7 @@ moves it, if those sectors take longer than to store an array, to read it again,
 """
 
 import math
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -35,8 +36,10 @@ _MOST_READS = 256
 """Reads of one kernel that are looked through on the way to transposes, and from there to memory."""
 _RUN = 512
 """Neighbouring elements that a block computes at least, whose sectors its first-level cache shares."""
-_RUNS = 4
+_RUNS = 16
 """Such runs, from all over what a kernel computes, that stand for all."""
+_GOLDEN_RATIO = (5**0.5 - 1) / 2
+"""The distance of such runs, as a part of all: no period of what is read has it."""
 _MOST_POINTS = 64
 """Elements that are read for one, such as those of a window, of which the sectors are counted together."""
 
@@ -59,17 +62,22 @@ def read_across(
     walked: dict[ir.Value, set[ir.Value]] = {}
     for group in grouping.groups:
         kernel = _Kernel(group, grouping, behind)
-        for value, map_, start in kernel.across(transposes, families):
-            saved[value] = saved.get(value, 0) + kernel.bytes_in_vain(transposes[value], map_)
+        found = list(kernel.across(transposes, families))
+        reads = [kernel.reads_behind(transposes[value], map_) for value, map_, _ in found]
+        # What several transposes of a kernel are computed from is read once for all.
+        shared = Counter(read for each in reads for read in each)
+        for (value, map_, start), each in zip(found, reads, strict=True):
+            across = sum(_bytes_touched(*read) / shared[read] for read in each)
+            saved[value] = saved.get(value, 0) + across - _bytes_touched(value, map_)
             walked.setdefault(value, set()).add(start)
-    found = {}
-    for value, each in saved.items():
-        if (more := each - _bytes_to_move(value, target)) > 0:
+    reasons: dict[ir.Value, Reason] = {}
+    for value, bytes_ in saved.items():
+        if (more := bytes_ - _bytes_to_move(value, target)) > 0:
             # What all of them make of it at once is stored in its place, if it is no larger.
             (first, *others) = walked[value]
             is_instead = not others and byte_size(first) <= byte_size(value)
-            found[first if is_instead else value] = Reason(_ACROSS, (round(more),))
-    return found
+            reasons[first if is_instead else value] = Reason(_ACROSS, (round(more),))
+    return reasons
 
 
 def reads_apart(hero: ir.Operation, op: ir.Operation, target: Device) -> bool:
@@ -159,10 +167,10 @@ class _Kernel:
 
         That is the operand of a hero that is computed from them at its own indices, else the transpose itself.
         """
-        if self._has_tile(families):
-            return
         pending = [(*read, read if is_operand else None) for read, is_operand in self._walked()]
         pending = [each for each in pending if each[0] in self.behind]
+        if not pending or self._has_tile(families):
+            return
         seen = {(value, map_) for value, map_, _ in pending}
         while pending and len(seen) <= _MOST_READS:
             value, map_, start = pending.pop()
@@ -173,11 +181,10 @@ class _Kernel:
             seen.update(new)
             pending += [(*each, start) for each in new]
 
-    def bytes_in_vain(self, op: ir.Operation, map_: IndexingMap) -> float:
-        """Return how many bytes less the kernel reads at ``map_`` of the result of a transpose than of its operand."""
-        (result,), (operand,), (access,) = op.results, op.operands, accesses(op)
-        across = sum(_bytes_touched(*read) for read in self._from_memory(operand, map_.compose(access.map)))
-        return across - _bytes_touched(result, map_)
+    def reads_behind(self, op: ir.Operation, map_: IndexingMap) -> set[_Read]:
+        """Return what the kernel reads from memory for the result of a transpose at ``map_``."""
+        (operand,), (access,) = op.operands, accesses(op)
+        return set(self._from_memory(operand, map_.compose(access.map).simplify()))
 
     def _has_tile(self, families: Families) -> bool:
         """Whether blocks compute tiles, so that what one reads across for a row it reads again for the next."""
@@ -212,8 +219,8 @@ class _Kernel:
         if op in group.heroes and group.kind.family.is_cooperative:
             return
         for access in accesses(op):
-            if not access.runtime:
-                yield op.operands[access.operand], map_.compose(access.map).simplify()
+            if not access.runtime and not (read := map_.compose(access.map).simplify()).is_empty():
+                yield op.operands[access.operand], read
 
     def _from_memory(self, value: ir.Value, map_: IndexingMap) -> list[_Read]:
         """Return the reads of arrays in memory for a value."""
@@ -231,11 +238,14 @@ class _Kernel:
 
 def _bytes_touched(array: ir.Value, map_: IndexingMap) -> float:
     """Return the bytes of the sectors of ``array`` that blocks touch together, which walk the map's dimensions."""
-    count = math.prod(each.size for each in map_.dims)
+    sizes = [each.size for each in map_.dims]
+    count = math.prod(sizes)
+    if not count or map_.is_empty():
+        return 0.0
     run = min(_RUN, count)
-    starts = np.linspace(0, count - run, _RUNS).astype(np.int64)
-    places = np.unravel_index(starts[:, None] + np.arange(run), [each.size for each in map_.dims])
-    dims: list[Any] = [each[:, :, None] for each in places]
+    starts = (np.arange(_RUNS) * _GOLDEN_RATIO % 1 * (count - run + 1)).astype(np.int64)
+    places = np.unravel_index(starts[:, None] + np.arange(run), sizes or [1])
+    dims: list[Any] = [place[:, :, None] + each.lower for place, each in zip(places, map_.dims, strict=False)]
     symbols = _points(map_.symbols)
     inside = np.ones((_RUNS, run, max([1, *(each.size for each in symbols)])), dtype=bool)
     for expr, interval in map_.constraints:
@@ -248,7 +258,7 @@ def _bytes_touched(array: ir.Value, map_: IndexingMap) -> float:
 
 
 def _points(symbols: Sequence[Interval]) -> list[Any]:
-    """Return the values of symbols for all of their points, or the lowest ones if there are many."""
+    """Return the values of symbols for all of their points, or the lowest ones if there are many: a lower bound."""
     if math.prod(each.size for each in symbols) > _MOST_POINTS:
         return [np.array([each.lower]) for each in symbols]
     axes = np.meshgrid(*(np.arange(each.lower, each.upper + 1) for each in symbols), indexing="ij")
