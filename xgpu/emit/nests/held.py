@@ -15,7 +15,7 @@ from xgpu.records import dataclass
 
 @dataclass(frozen=True)
 class HeldPart:
-    """BoxSteps of a thread, and for each point of a step which of the elements that the thread holds it has."""
+    """The steps of a thread, and for each point of a step which of the elements that the thread holds it has."""
 
     steps: BoxSteps
     slots: tuple[int, ...]
