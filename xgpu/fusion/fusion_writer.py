@@ -191,10 +191,13 @@ class FusionWriter:
             kept |= {operand for hero in choice.heroes for operand in hero.operands}
         operations, inputs = self._needed(group, roots, kept)
         function = _function(choice.family.name, inputs, roots)
-        copies = dict(zip(inputs, function.add_entry_block().arguments, strict=True))
+        parameters = dict(zip(inputs, function.add_entry_block().arguments, strict=True))
+        copies = dict(parameters)
         with ir.InsertionPoint(function.entry_block):
             for op in operations:
                 copy = copy_operation(op, copies)
+                # Another result of a parameter's maker is computed here: the parameter is read as it is in memory.
+                copies.update((value, parameters[value]) for value in op.results if value in parameters)
                 if op in choice.heroes:
                     copy.attributes[attributes.HERO] = ir.UnitAttr.get()
                 if _is_only_rounded(op):

@@ -354,3 +354,22 @@ def test_a_state_that_is_stored_twice_is_overwritten_once():
         return new, new
 
     assert _in_a_loop(step, "f32[100]", "f32[100]") == [(0,)]
+
+
+@pytest.mark.parametrize("updated", [0, 1], ids=["greatest", "places"])
+def test_what_is_made_with_an_updated_array_does_not_replace_it(updated: int) -> None:
+    """The kernel that updates one result of a reduction computes the other, and with it the first, again."""
+
+    def function(x: Any, places: Any, i: Any) -> Any:
+        def greater(left: Any, right: Any) -> Any:
+            is_greater = left[0] > right[0]
+            return jnp.where(is_greater, left[0], right[0]), jnp.where(is_greater, left[1], right[1])
+
+        made = lax.reduce((x, places), (np.int32(-9), np.int32(0)), greater, (0,))
+        return made[updated].at[i].multiply(jnp.pad(made[1 - updated], (5, 0)))
+
+    x = (np.arange(9, dtype=np.int32).reshape(3, 3) * 5) % 7
+    arguments = x, np.arange(3, 12, dtype=np.int32).reshape(3, 3), np.array([2, 0, 2, 1, 0, 0, 1, 2], np.int32)
+    found = plan(function, *(S(each.shape, each.dtype) for each in arguments))
+    assert [emitter for emitter, _, _ in found] == ["loop", "scatter"]
+    np.testing.assert_array_equal(xgpu.jit(function)(*arguments), jax.jit(function)(*arguments))
