@@ -5,27 +5,21 @@ from dataclasses import field
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.reduction_regions import is_commutative
-from xgpu.analysis.reduction_shape import REDUCE
-from xgpu.fusion.orders.axis_orders import (
+from xgpu.fusion.orders.axis_orders import AxisOrders
+from xgpu.fusion.orders.carriers import (
     BROADCAST,
     REDUCE_WINDOW,
     TRANSPOSE,
-    AxisOrders,
     broadcast_order,
     carried,
     elementwise,
-    given_order,
-    inverse,
     is_between,
     is_free,
-    orders_around,
-    permuted,
-    relative,
-    steps,
 )
+from xgpu.fusion.orders.kept_dimensions import KeptDimensions
+from xgpu.fusion.orders.kept_writer import KeptWriter
+from xgpu.fusion.orders.permutations import given_order, inverse, orders_around, permuted, steps
 from xgpu.fusion.orders.product_sides import read_in_order, takes_any_side
-from xgpu.fusion.orders.reduction_orders import order_operands
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.stablehlo_builder import broadcast, hlo, reshape, tensor, transpose
 from xgpu.indexing.access import integer, integers, shape_of
@@ -45,6 +39,8 @@ class MoveTransposes(BlockRewrite):
     read: both transposes go. Values between which dimensions stay what they are have one order, the one that makes up
     for most of what is transposed around them. A transpose costs its bytes, and where it moves whole rows an eighth of
     them. Broadcasts that only transpose are transposes. Products of floats read rows and columns of an operand alike.
+    Other broadcasts, reductions, gathers and scatters keep some dimensions, and where they have the same order on both
+    sides nothing is transposed; gathers and scatters had better index rows than columns.
     Needs: choose-product-layouts, which knows what products read at no cost.
 
     ```mlir
@@ -70,8 +66,10 @@ class MoveTransposes(BlockRewrite):
         for op in operations_of(block, frozenset((BROADCAST,))):
             _turn(op)
         operations = [view.operation for view in block.operations]
-        if any(op.name == TRANSPOSE for op in operations) and (orders := AxisOrders(block).choose(self.least_bytes)):
-            _Rewrite(block, orders).rewrite(operations)
+        if any(op.name == TRANSPOSE for op in operations):
+            found = AxisOrders(block)
+            if orders := found.choose(self.least_bytes):
+                _Rewrite(block, orders, found.kept).rewrite(operations)
 
 
 def _turn(op: ir.Operation) -> None:
@@ -87,12 +85,15 @@ def _turn(op: ir.Operation) -> None:
 class _Rewrite:
     """Writes values of a block in other ``orders``; ``ordered`` has those that are, and what is read from outside.
 
+    ``kept`` has what operations keep of the dimensions of their operands, by their first results.
+
     What reads a value in the program's order is given that before it is come to, so operations that are not written
     anew are right at any time. ``made_anew`` are values that may be left without users.
     """
 
     block: ir.Block
     orders: Mapping[ir.Value, Order]
+    kept: Mapping[ir.Value, Sequence[KeptDimensions]]
     ordered: dict[tuple[ir.Value, Order], ir.Value] = field(default_factory=dict)
     made_anew: dict[ir.Value, None] = field(default_factory=dict)
 
@@ -101,12 +102,15 @@ class _Rewrite:
         replaced = []
         for op in operations:
             values = (*op.results, *op.operands) if is_between(op) else op.results
-            if any(value in self.orders for value in values):
+            kept = self._kept_by(op)
+            if any(value in self.orders for value in (*values, *(each.value for each in kept))):
                 with ir.InsertionPoint(op), op.location:
                     if op.name == TRANSPOSE:
                         self._transpose(op)
                     elif is_between(op):
                         self._reshape(op)
+                    elif kept:
+                        self._keep(op, kept)
                     else:
                         self._write(op)
                 replaced.append(op)
@@ -121,25 +125,21 @@ class _Rewrite:
     def _transpose(self, op: ir.Operation) -> None:
         """Write a transpose between two orders."""
         (value,), (result,), permutation = op.operands, op.results, integers(op, "permutation")
-        target = self._order(result)
-        if value in self.orders:
-            order = relative(self.orders[value], permutation, target)
-            new = transpose(self.ordered[value, self.orders[value]], order)
-        else:
-            new = self._read(value, tuple(permutation[each] for each in target))
-        self._give(result, new)
+        self._give(result, self._read(value, tuple(permutation[each] for each in self._order(result))))
 
     def _reshape(self, op: ir.Operation) -> None:
         """Write a reshape between two orders, with what is to be transposed before or after it."""
         (value,), (result,) = op.operands, op.results
         source, target = self._order(value), self._order(result)
         before, after = orders_around(source, shape_of(value), target, shape_of(result))
-        if value in self.orders:
-            operand = transpose(self.ordered[value, source], steps(source, before))
-        else:
-            operand = self._read(value, before)
-        made = reshape(operand, permuted(shape_of(result), after))
+        made = reshape(self._read(value, before), permuted(shape_of(result), after))
         self._give(result, transpose(made, steps(after, target)))
+
+    def _keep(self, op: ir.Operation, kept: Sequence[KeptDimensions]) -> None:
+        """Write an operation that keeps some dimensions, with what is to be transposed before or after it."""
+        results = KeptWriter(self._read, self._order).write(op, kept)
+        for old, result in zip(op.results, results, strict=True):
+            self._give(old, result)
 
     def _write(self, op: ir.Operation) -> None:
         """Write an operation on operands in the order of its results."""
@@ -167,25 +167,30 @@ class _Rewrite:
             back = transpose(new, inverse(order))
             for use in readers:
                 use.owner.operation.operands[use.operand_number] = back
-            for reader in dict.fromkeys(use.owner.operation for use in readers):
-                if reader.name == REDUCE and len(reader.results) == 1 and is_commutative(reader):
-                    order_operands(reader, order)
 
     def _takes_order(self, op: ir.Operation, value: ir.Value) -> bool:
         """Whether an operation is written anew for ``value`` in another order."""
         if value not in self.orders or op.block != self.block:
             return False
-        return is_between(op) or (value in carried(op) and op.results[0] in self.orders)
+        if is_between(op) or any(each.value == value for each in self._kept_by(op)):
+            return True
+        return value in carried(op) and op.results[0] in self.orders
+
+    def _kept_by(self, op: ir.Operation) -> Sequence[KeptDimensions]:
+        return self.kept.get(op.results[0], ()) if len(op.results) else ()
 
     def _order(self, value: ir.Value) -> Order:
         return self.orders.get(value, given_order(len(shape_of(value))))
 
     def _read(self, value: ir.Value, order: Order) -> ir.Value:
-        """Return ``value`` in an order, which is its own if it has another than the program's."""
-        if order == given_order(len(order)):
+        """Return ``value`` in an order, whatever its own is."""
+        own = self._order(value)
+        if own == order == given_order(len(order)):
             return value
         if (value, order) not in self.ordered:
-            self.ordered[value, order] = self._in_order(value, order)
+            is_other = value in self.orders
+            found = transpose(self.ordered[value, own], steps(own, order)) if is_other else self._in_order(value, order)
+            self.ordered[value, order] = found
         return self.ordered[value, order]
 
     def _in_order(self, value: ir.Value, order: Order) -> ir.Value:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE
-from xgpu.fusion.orders.axis_orders import BROADCAST, RESHAPE, TRANSPOSE, carried
+from xgpu.fusion.orders.carriers import BROADCAST, RESHAPE, TRANSPOSE, carried
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import broadcast, hlo, reshape, tensor

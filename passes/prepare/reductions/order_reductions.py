@@ -10,7 +10,7 @@ from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.analysis.transposes import canonical, moves_lines
 from xgpu.fusion.memory_reads import Known, arrays_read
-from xgpu.fusion.orders.axis_orders import TRANSPOSE, carried
+from xgpu.fusion.orders.carriers import TRANSPOSE, carried
 from xgpu.fusion.orders.reduction_orders import order_operands
 from xgpu.indexing.access import Shape, integer, integers, shape_of
 from xgpu.indexing.affine import Dim, linearize

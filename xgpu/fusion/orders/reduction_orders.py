@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.analysis.reduction_shape import ReductionShape
-from xgpu.fusion.orders.axis_orders import TRANSPOSE
+from xgpu.fusion.orders.carriers import TRANSPOSE
 from xgpu.hlo.stablehlo_builder import hlo, tensor, transpose
 from xgpu.indexing.access import integers
 from xgpu.structure import element_of, is_result_of, is_used, producer

@@ -13,7 +13,7 @@ from jax import lax
 import xgpu
 from tests.py import effort
 from xgpu import ir
-from xgpu.fusion.orders import axis_orders
+from xgpu.fusion.orders import order_groups
 from xgpu.passes.prepare.layouts.move_transposes import MoveTransposes
 from xgpu.runtime.reference import Reference
 
@@ -168,6 +168,31 @@ def _broadcast(rng: random.Random, x: Any, *_: Any) -> Any:
     )
 
 
+def _gathered(rng: random.Random, x: Any, n: Any, *_: Any) -> Any:
+    axis, other = rng.randrange(x.ndim), rng.randrange(x.ndim)
+    i = (jnp.arange(6).reshape(2, 3)[:, : rng.randint(1, 3)] * (n + 2)) % x.shape[axis]
+    rows = jnp.take(x, i, axis).sum(axis + rng.randint(0, 1))
+    at = jnp.flip(lax.broadcasted_iota(jnp.int32, rows.shape, other), other)
+    return jnp.take_along_axis(rows, at, other)
+
+
+def _scattered(rng: random.Random, x: Any, n: Any, *_: Any) -> Any:
+    axis = rng.randrange(x.ndim)
+    at = (slice(None),) * axis
+    i = (jnp.arange(4).reshape(2, 2)[: rng.randint(1, 2)] * n) % x.shape[axis]
+    updates = jnp.transpose(x[(*at, i)], rng.sample(range(x.ndim + 1), x.ndim + 1)).reshape(x[(*at, i)].shape)
+    updated = x.at[(*at, i)].add(2 * updates) if rng.random() < 0.5 else x.at[(*at, i)].max(updates)
+    return updated + x.at[..., :1].set(7)
+
+
+def _repeated(rng: random.Random, x: Any, *_: Any) -> Any:
+    axis, count = rng.randrange(x.ndim), rng.randint(2, 3)
+    many = jnp.repeat(x, count, axis) if rng.random() < 0.5 else jnp.concatenate([x] * count, axis)
+    parts = (count, x.shape[axis]) if rng.random() < 0.5 else (x.shape[axis], count)
+    split = (3 * many).reshape(*x.shape[:axis], *parts, *x.shape[axis + 1 :])
+    return split.sum(axis + rng.randint(0, 1))
+
+
 def _chosen(rng: random.Random, x: Any, n: Any, *_: Any) -> Any:
     return jnp.where(x > n, jnp.clip(x, -50, 50), jnp.flip(x, rng.randrange(x.ndim)))
 
@@ -183,7 +208,21 @@ def _in_branch(rng: random.Random, x: Any, n: Any, values: list[Any]) -> Any:
     return jnp.transpose(lax.cond(n > 0, looped, lambda: jnp.transpose(3 * x, order)), back)
 
 
-_STEPS = (*[_transpose] * 4, _slice, _pad, _concatenate, _part, _update, _added, _broadcast, _chosen, _in_branch)
+_STEPS = (
+    *[_transpose] * 4,
+    _slice,
+    _pad,
+    _concatenate,
+    _part,
+    _update,
+    _added,
+    _broadcast,
+    _gathered,
+    _scattered,
+    _repeated,
+    _chosen,
+    _in_branch,
+)
 
 
 def test_drawn_programs_give_the_same_numbers() -> None:
@@ -220,14 +259,14 @@ def _summed(count: int) -> Any:
 
 def test_orders_are_chosen_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Counter[int]()
-    cost = axis_orders._Reshape.cost
+    cost = order_groups.ReshapeEdge.cost
     count = 0
 
     def counted(edge: Any) -> float:
         asked[count] += 1
         return cost(edge)
 
-    monkeypatch.setattr(axis_orders._Reshape, "cost", counted)
+    monkeypatch.setattr(order_groups.ReshapeEdge, "cost", counted)
     shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((64, 32, 32, 64), (64 * 64 * 1024, 4))]
     for count in (20, 80):
         text = jax.jit(_summed(count)).lower(*shapes).as_text()

@@ -320,3 +320,54 @@ func.func @main(%x: tensor<64x48xf32>, %y: tensor<64x48xf32>) -> tensor<2x48x64x
   %5 = stablehlo.concatenate %3, %4, dim = 0 : (tensor<1x48x64xf32>, tensor<1x48x64xf32>) -> tensor<2x48x64xf32>
   return %5 : tensor<2x48x64xf32>
 }
+
+// -----
+
+// A gather takes rows of what has its columns as rows, and a scatter adds to them.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<128x96xf32>, %arg1: tensor<48x1xi32>) -> tensor<128x96xf32>
+// CHECK-NOT:     transpose
+// CHECK:         %[[G:.*]] = "stablehlo.gather"(%arg0, %arg1)
+// CHECK-SAME:      offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0]
+// CHECK-SAME:      slice_sizes = array<i64: 1, 96>
+// CHECK:         %[[S:.*]] = stablehlo.sine %[[G]] : tensor<48x96xf32>
+// CHECK:         "stablehlo.scatter"(%arg0, %arg1, %[[S]])
+// CHECK-SAME:      update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]
+// CHECK-NOT:     transpose
+func.func @main(%x: tensor<128x96xf32>, %i: tensor<48x1xi32>) -> tensor<128x96xf32> {
+  %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<128x96xf32>) -> tensor<96x128xf32>
+  %1 = "stablehlo.gather"(%0, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [0], collapsed_slice_dims = [1], start_index_map = [1], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 96, 1>}> : (tensor<96x128xf32>, tensor<48x1xi32>) -> tensor<96x48xf32>
+  %2 = stablehlo.sine %1 : tensor<96x48xf32>
+  %3 = "stablehlo.scatter"(%0, %i, %2) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0], inserted_window_dims = [1], scatter_dims_to_operand_dims = [1], index_vector_dim = 1>, unique_indices = false}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %5 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %5 : tensor<f32>
+  }) : (tensor<96x128xf32>, tensor<48x1xi32>, tensor<96x48xf32>) -> tensor<96x128xf32>
+  %4 = stablehlo.transpose %3, dims = [1, 0] : (tensor<96x128xf32>) -> tensor<128x96xf32>
+  return %4 : tensor<128x96xf32>
+}
+
+// -----
+
+// Rows that are repeated and summed again are columns: a broadcast's new dimension stays beside the one that a reshape
+// merges it with.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<128x96xf32>) -> tensor<128x96xf32>
+// CHECK-NEXT:    %[[ZERO:.*]] = stablehlo.constant
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.broadcast_in_dim %arg0, dims = [0, 2] : (tensor<128x96xf32>) -> tensor<128x3x96xf32>
+// CHECK-NEXT:    %[[R:.*]] = stablehlo.reshape %[[B]] : (tensor<128x3x96xf32>) -> tensor<128x288xf32>
+// CHECK-NEXT:    %[[S:.*]] = stablehlo.sine %[[R]] : tensor<128x288xf32>
+// CHECK-NEXT:    %[[P:.*]] = stablehlo.reshape %[[S]] : (tensor<128x288xf32>) -> tensor<128x3x96xf32>
+// CHECK-NEXT:    %[[SUM:.*]] = stablehlo.reduce(%[[P]] init: %[[ZERO]]) applies stablehlo.add across dimensions = [1]
+// CHECK-NEXT:    return %[[SUM]]
+func.func @main(%x: tensor<128x96xf32>) -> tensor<128x96xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<128x96xf32>) -> tensor<96x128xf32>
+  %1 = stablehlo.broadcast_in_dim %0, dims = [1, 2] : (tensor<96x128xf32>) -> tensor<3x96x128xf32>
+  %2 = stablehlo.reshape %1 : (tensor<3x96x128xf32>) -> tensor<288x128xf32>
+  %3 = stablehlo.sine %2 : tensor<288x128xf32>
+  %4 = stablehlo.reshape %3 : (tensor<288x128xf32>) -> tensor<3x96x128xf32>
+  %5 = stablehlo.reduce(%4 init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<3x96x128xf32>, tensor<f32>) -> tensor<96x128xf32>
+  %6 = stablehlo.transpose %5, dims = [1, 0] : (tensor<96x128xf32>) -> tensor<128x96xf32>
+  return %6 : tensor<128x96xf32>
+}
