@@ -162,8 +162,6 @@ class _Grouper:
                     self._view(operand)
                 if not self._is_in_memory(operand):
                     self._store(operand, Reason("{} copies it as it is in memory", (op.name,)))
-            elif op.name in CONTRACTIONS:
-                self._store_computed(operand, Reason("{} reads each of its elements many times", (op.name,)))
             if self._is_spread_number(op, operand) and self._takes_many_operations(operand):
                 self._store(operand, _SPREAD)
         level = max((self._known.level(operand) for operand in op.operands), default=0)
@@ -358,7 +356,7 @@ class _Grouper:
             if not shape_of(value) and HOST not in op.attributes:
                 self._provide(value, op.name)
             else:
-                self._store_computed(value, _IN_LOOP, is_read_in_rows=True)
+                self._store_computed(value, _IN_LOOP)
         needed = list(dict.fromkeys((*op.operands, *captured(op))))
         for value in needed:
             if value in self._open:
@@ -428,16 +426,16 @@ class _Grouper:
             pending += operands
         return True
 
-    def _store_computed(self, value: ir.Value, why: Reason, is_read_in_rows: bool = False) -> None:
-        """Materialize a contraction's operand, unless its producers only remap indices, which each read can do again.
+    def _store_computed(self, value: ir.Value, why: Reason) -> None:
+        """Materialize what a loop reads many times, unless its producers only remap indices, which each read can do.
 
-        If ``is_read_in_rows``, neighbouring threads read neighbours, which must then be neighbours in memory too.
+        Neighbouring threads read neighbours, which must then be neighbours in memory too.
         """
         moves = []
         while not self._known.is_given(value) and value not in self._stored:
             op = producer(value)
             is_part = op.name == DYNAMIC_SLICE and self._is_in_memory(behind_bitcasts(op.operands[0]))
-            if (op.name not in _MOVES and not is_part) or (is_read_in_rows and _breaks_rows(op)):
+            if (op.name not in _MOVES and not is_part) or _breaks_rows(op):
                 self._store(value, why)
             if not op.operands or value in self._stored:
                 break

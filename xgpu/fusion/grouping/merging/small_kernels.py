@@ -20,6 +20,7 @@ from xgpu.fusion.grouping.decisions import Decision, apart, merged
 from xgpu.fusion.grouping.families import Candidate, Families, KernelFamily, Kind
 from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.fusion.grouping.merging.delayed_updates import delay_lone_loops, delay_updates, values_read, values_updated
+from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
 from xgpu.structure import backward_slice, in_order
@@ -178,9 +179,12 @@ def _merged(
 
 def _may_be_part(group: Group, family: KernelFamily, families: Families) -> bool:
     """Whether a kernel can be a part of one of ``family``, unless another family is recognised for it."""
-    if group.heroes:
-        return group.kind.family in family.parts and group.kind.family.is_cooperative
-    return group.kind == families.loop_over(group.roots[0])
+    kind = group.kind
+    if group.heroes and kind.family.is_cooperative:
+        return kind.family in family.parts
+    # What each thread computes with a hero may be several kernels.
+    is_one = len(set(map(shape_of, group.roots))) == 1
+    return is_one if group.heroes and kind.family in family.parts else kind == families.loop_over(group.roots[0])
 
 
 def _keeps_family(group: Group, families: Families, grouping: Grouping) -> bool:

@@ -1,0 +1,48 @@
+"""Products that loops compute, each element by one thread."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import xgpu
+
+
+def _filtered(a: Any, b: Any) -> Any:
+    """Return the states of a linear recurrence, all at once: products of matrices, and vectors beside them."""
+
+    def combine(first: Any, second: Any) -> Any:
+        moved = jnp.einsum("tij,tj->ti", second[0], first[1])
+        return jnp.einsum("tij,tjk->tik", second[0], first[0]), moved + second[1]
+
+    return lax.associative_scan(combine, (a * 0.3, b))
+
+
+def test_each_level_of_a_scan_of_matrices_is_one_kernel() -> None:
+    """Interleaving and scaling is done again by each product that reads it, and vectors are made beside matrices."""
+    program = xgpu.compile(_filtered, "f32[1024,4,4]", "f32[1024,4]", target="sm_90a")
+    # Pairs at nine levels, then at nine what is between, and at last both together.
+    assert len(program.launches) == 19
+    arrays = program.random_inputs(0)
+    for found, expected in zip(program.run(*arrays, on="host"), jax.jit(_filtered)(*arrays), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("of_element", "kernels"),
+    [(jnp.exp, 1), (lambda x: lax.erf_inv(jnp.tanh(jnp.sin(x))), 2)],
+    ids=["few operations", "many operations"],
+)
+def test_what_a_product_reads_is_stored_if_that_takes_less(of_element: Any, kernels: int) -> None:
+    """Each of eight columns of the result computes its row again."""
+
+    def function(x: Any, w: Any) -> Any:
+        return of_element(x) @ w
+
+    program = xgpu.compile(function, "f32[64,16]", "f32[16,8]", target="sm_90a")
+    assert len(program.launches) == kernels
+    x, w = program.random_inputs(0)
+    np.testing.assert_allclose(program.run(x, w, on="host")[0], function(x, w), rtol=2e-5, atol=1e-5)
