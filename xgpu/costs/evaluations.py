@@ -20,7 +20,7 @@ from xgpu.costs.recomputation import LOAD, MOST_VISITED
 from xgpu.costs.values import Weight, element_work, elements, instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import Shape
-from xgpu.indexing.affine import AffineExpr, Mod
+from xgpu.indexing.affine import AffineExpr, Dim, Mod
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.numbered_block import Number, NumberedBlock
@@ -370,12 +370,17 @@ class _Repeat:
 
 
 def _alternates_in_warps(expression: AffineExpr, dims: Sequence[Interval]) -> bool:
-    """Whether a remainder takes all of its values within a warp, as it is of an index by which its lanes differ."""
+    """Whether a dimension or a remainder takes all of its values within a warp: its lanes differ by that index.
+
+    A dimension by which the elements of one thread differ, too, is a constant for each of them.
+    """
+    inner, _ = expression.variables()
+    apart = math.prod(max(1, each.size) for each in dims[max(inner, default=0) + 1 :])
     match expression.terms:
         case ((Mod() as atom, 1),) if not expression.constant:
-            inner, _ = expression.variables()
-            apart = math.prod(max(1, each.size) for each in dims[max(inner, default=0) + 1 :])
             return atom.divisor * apart <= WARP_SIZE
+        case ((Dim() as atom, 1),):
+            return apart >= _RUN and 1 < dims[atom.index].size <= WARP_SIZE // apart
     return False
 
 

@@ -81,3 +81,21 @@ def _chosen(x, y):
 @pytest.mark.parametrize("function", [_rolled, _chosen])
 def test_kernels_that_read_at_different_indices(function):
     _agree(load_source(function, ("f32[48]", "f32[48]")), 16)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "size", "times"),
+    [(2, 16, 1), (2, 32, 0.5), (4, 8, 1), (4, 16, 0.25), (4, 1, 0.25)],
+    ids=["halves of a warp", "warps", "quarters", "two warps", "elements of a thread"],
+)
+def test_pieces_that_alternate_within_a_warp(pieces, size, times):
+    """A warp computes all pieces if it has lanes of each: a piece is computed for every element of the result."""
+
+    def function(x):
+        return jnp.stack([jnp.exp(x) + number for number in range(pieces)], 1)
+
+    prepared = plan_program(load_source(function, (f"f32[64,{size}]",)).module)["prepared"]
+    operations = [op.operation for op in prepared.body.operations[0].entry_block.operations][:-1]
+    counts = _counts(operations, [(_Loop(), ONLY)])
+    (last, *_) = (count for op, count in zip(reversed(operations), counts, strict=True) if op.name == "stablehlo.add")
+    assert last == {0: times * 64 * pieces * size}
