@@ -122,6 +122,10 @@ class Placement:
             return self._subgraphs[joined]
         return self._open_subgraph(callers, shape_of(op.results[0]))
 
+    def is_called(self, scope: Scope) -> bool:
+        """Whether a scope is in a subgraph that others call, with indices of their own."""
+        return bool(self._callers[scope.subgraph])
+
     def child(self, reads: Reads, position: int, scope: Scope) -> Scope:
         """Return the scope at which an operation placed at ``scope`` reads the operand of its access ``position``."""
         if reads.own[position]:

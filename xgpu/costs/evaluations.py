@@ -13,23 +13,27 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from xgpu import ir
+from xgpu.analysis.bitcasts import is_bitcast
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE, updates_of
 from xgpu.analysis.placement import Placement, Reads, Scope
 from xgpu.costs.footprint import footprint
 from xgpu.costs.recomputation import LOAD, MOST_VISITED
 from xgpu.costs.values import Weight, element_work, elements, instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.access import Shape
+from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, Dim, Mod
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.numbered_block import Number, NumberedBlock
 from xgpu.records import dataclass
+from xgpu.structure import users_of
 from xgpu.target_machine import WARP_SIZE
 
 _RUN = 8
 """Neighbouring elements of a result for which a thread computes a common value once."""
 
+_SPAN = 4 * WARP_SIZE
+"""Neighbouring elements of a result that a warp computes, of 32 bits."""
 _BRANCHES = 4
 """Instructions of a concatenation for its branches, which have indices of their own, and to come together again."""
 
@@ -163,7 +167,9 @@ class Evaluations[K: KernelKind]:
                     counts = self._counts[child] = {}
                 # The first reads at a scope tell how often it is computed.
                 if first := members & ~_union(counts):
-                    _include(counts, known.repeats[position].times(times), first)
+                    _include(
+                        counts, known.repeats[position].times(times, self._placements[kernel].is_called(scope)), first
+                    )
             self._read_of[operand].setdefault(kernel, []).append((members, count))
             if is_made:
                 scopes = self._wanted[operand].setdefault(kernel, {})
@@ -246,7 +252,7 @@ class Evaluations[K: KernelKind]:
                 if not known.reads.own[position]:
                     child = placement.child(known.reads, position, scope)
                     if child not in counts:
-                        counts[child] = known.repeats[position].times(times)
+                        counts[child] = known.repeats[position].times(times, placement.is_called(scope))
                 if known.immediate[position]:
                     continue
                 before = known.recomputed[position]
@@ -342,9 +348,13 @@ def _readers(wanted: Mapping[Scope, Members], among: Members) -> list[tuple[tupl
 
 @dataclass(frozen=True)
 class _Repeat:
-    """The frequency of a read: ``factor`` times for each evaluation of its operation, and ``least`` times at least."""
+    """The frequency of a read: ``factor`` times for each evaluation of its operation, and ``least`` times at least.
+
+    In a subgraph that others call it is ``called_factor`` times, as neighbours call it at indices of their own.
+    """
 
     factor: float
+    called_factor: float
     least: int
 
     @classmethod
@@ -355,33 +365,51 @@ class _Repeat:
         alternate within a warp, it is as if all lanes read: a warp goes through what any of them does.
         """
         map_ = reads.maps[position]
-        factor = float(math.prod(interval.size for interval in map_.symbols))
+        factor = called = float(math.prod(interval.size for interval in map_.symbols))
         for expression, interval in map_.constraints:
-            if not _alternates_in_warps(expression, map_.dims):
-                possible = expression.interval(map_.dims, map_.symbols)
-                factor *= possible.intersect(interval).size / max(1, possible.size)
+            possible = expression.interval(map_.dims, map_.symbols)
+            share = possible.intersect(interval).size / max(1, possible.size)
+            count, apart = _alternating(expression, map_.dims)
+            if not 1 < count * apart <= _SPAN:
+                factor *= share
+                called *= share
+            elif isinstance(atom := expression.terms[0][0], Dim) and apart < _RUN:
+                # The elements of a thread differ by this dimension, which is a constant for each of them.
+                factor *= share
+                called *= 1 if _is_merged(reads.op, atom.index) else share
         # Not the indices of gathers: chains of them execute four times the operations that would be counted.
         alike = _neighbours_alike(map_) if reads.kind == "indexing" and len(reads.accesses) == 1 else 1
-        return cls(factor / _shared_by_neighbours(alike), footprint(map_) if alike > 1 else 0)
+        shared = _shared_by_neighbours(alike)
+        return cls(factor / shared, called / shared, footprint(map_) if alike > 1 else 0)
 
-    def times(self, computed: float) -> float:
-        """Return how often the read happens if its operation is computed so often."""
-        return max(self.factor * computed, self.least)
+    def times(self, computed: float, is_called: bool) -> float:
+        """Return how often the read happens if its operation is computed so often, in a subgraph that others call."""
+        return max((self.called_factor if is_called else self.factor) * computed, self.least)
 
 
-def _alternates_in_warps(expression: AffineExpr, dims: Sequence[Interval]) -> bool:
-    """Whether a dimension or a remainder takes all of its values within a warp: its lanes differ by that index.
+def _is_merged(op: ir.Operation, dimension: int) -> bool:
+    """Whether reshapes merge a dimension of the result of ``op`` with others: what reads it alternates along that."""
+    shape = shape_of(op.results[0])
+    before = math.prod(shape[:dimension])
+    for user in users_of(op.results[0]):
+        if is_bitcast(user):
+            merged = shape_of(user.results[0])
+            sizes = {(math.prod(merged[:number]), size) for number, size in enumerate(merged)}
+            if (before, shape[dimension]) not in sizes:
+                return True
+    return False
 
-    A dimension by which the elements of one thread differ, too, is a constant for each of them.
-    """
+
+def _alternating(expression: AffineExpr, dims: Sequence[Interval]) -> tuple[int, int]:
+    """Return how many values a dimension or a remainder takes in turn, and for how many elements each; 0 if neither."""
     inner, _ = expression.variables()
     apart = math.prod(max(1, each.size) for each in dims[max(inner, default=0) + 1 :])
     match expression.terms:
         case ((Mod() as atom, 1),) if not expression.constant:
-            return atom.divisor * apart <= WARP_SIZE
+            return atom.divisor, apart
         case ((Dim() as atom, 1),):
-            return apart >= _RUN and 1 < dims[atom.index].size <= WARP_SIZE // apart
-    return False
+            return dims[atom.index].size, apart
+    return 0, 0
 
 
 def _shared_by_neighbours(alike: int) -> int:

@@ -85,17 +85,33 @@ def test_kernels_that_read_at_different_indices(function):
 
 @pytest.mark.parametrize(
     ("pieces", "size", "times"),
-    [(2, 16, 1), (2, 32, 0.5), (4, 8, 1), (4, 16, 0.25), (4, 1, 0.25)],
-    ids=["halves of a warp", "warps", "quarters", "two warps", "elements of a thread"],
+    [(2, 64, 1), (2, 128, 0.5), (4, 32, 1), (4, 64, 0.25), (4, 1, 0.25)],
+    ids=["halves", "wholes", "quarters", "whole quarters", "elements of a thread"],
 )
 def test_pieces_that_alternate_within_a_warp(pieces, size, times):
-    """A warp computes all pieces if it has lanes of each: a piece is computed for every element of the result."""
+    """A warp computes all pieces if it has elements of each: a piece is computed for every element of the result."""
 
     def function(x):
         return jnp.stack([jnp.exp(x) + number for number in range(pieces)], 1)
 
-    prepared = plan_program(load_source(function, (f"f32[64,{size}]",)).module)["prepared"]
+    assert _of_last_sum(function, f"f32[64,{size}]") == times * 64 * pieces * size
+
+
+def _of_last_sum(function, spec) -> float:
+    """Return how often the kernel of a function computes its last sum."""
+    prepared = plan_program(load_source(function, (spec,)).module)["prepared"]
     operations = [op.operation for op in prepared.body.operations[0].entry_block.operations][:-1]
     counts = _counts(operations, [(_Loop(), ONLY)])
-    (last, *_) = (count for op, count in zip(reversed(operations), counts, strict=True) if op.name == "stablehlo.add")
-    assert last == {0: times * 64 * pieces * size}
+    return next(count[0] for op, count in zip(reversed(operations), counts, strict=True) if op.name == "stablehlo.add")
+
+
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_pairs_that_are_read_at_two_places(is_merged):
+    """Where a reshape merges the dimension of pairs, lanes that read them have some of each."""
+
+    def function(x):
+        pairs = jnp.stack([jnp.exp(x), jnp.sin(x) + 1], 1)
+        y = pairs.reshape(-1) if is_merged else pairs
+        return y[:-2] * y[2:]
+
+    assert _of_last_sum(function, "f32[64]") == pytest.approx((2 if is_merged else 1) * (126 if is_merged else 124))
