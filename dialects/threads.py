@@ -13,6 +13,8 @@ from xgpu.structure import element_of, nested
 
 MOST_ELEMENTS = 1 << 20
 """Limit of a tile's elements: far above what any block has room for."""
+TILE_ALIGNMENT = 16
+"""The multiple of bytes at which tiles begin: what a thread accesses at once, at most."""
 
 _INDICES = Values("indices", INDEX, "The element's position, one index for each dimension.", variadic=True)
 
@@ -23,7 +25,8 @@ class AllocateSharedOp(DeclaredOp):
     """Makes a tile: a tensor in the shared memory of the block, one for all of its threads.
 
     Every thread of the block executes it, and once. What the tile holds is undefined until it is written, and what
-    another thread wrote can be read only after `xgpu.sync_threads`.
+    another thread wrote can be read only after `xgpu.sync_threads`. Tiles with an offset may share memory: what one
+    holds is lost where another one is written.
 
     ```mlir
     %tile = "xgpu.allocate_shared"() : () -> tensor<32x33xf32>
@@ -33,13 +36,18 @@ class AllocateSharedOp(DeclaredOp):
     OPERATION_NAME = "xgpu.allocate_shared"
     TRAITS = Traits(allocates=True)
     RESULTS = (Values("tile", TENSOR, "The tile."),)
+    ATTRIBUTES = (Attribute("offset", INTEGER, "The tile's first byte in the block's shared memory.", optional=True),)
     tile: ir.Value
+    offset: int | None
 
     @classmethod
-    def build(cls, shape: Sequence[int], element: ir.Type, loc: ir.Location | None = None) -> ir.Value:
+    def build(
+        cls, shape: Sequence[int], element: ir.Type, loc: ir.Location | None = None, offset: int | None = None
+    ) -> ir.Value:
         """Create the operation and return its tile, a tensor of ``shape``."""
         type_ = ir.RankedTensorType.get(list(shape), element)
-        return cls.create(results=[type_], loc=loc).operation.results[0]
+        attributes = {} if offset is None else {"offset": offset}
+        return cls.create(results=[type_], attributes=attributes, loc=loc).operation.results[0]
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
         """The tile has elements, and no more than any block can hold."""
@@ -48,6 +56,8 @@ class AllocateSharedOp(DeclaredOp):
             yield f"expected a tile with elements, got {type_}"
         elif math.prod(type_.shape) > MOST_ELEMENTS:
             yield f"expected a tile of at most {MOST_ELEMENTS} elements, got {type_}"
+        if self.offset is not None and (self.offset < 0 or self.offset % TILE_ALIGNMENT):
+            yield f"attribute 'offset': expected a multiple of {TILE_ALIGNMENT}, got {self.offset}"
 
 
 @ir.register_operation(XgpuDialect)

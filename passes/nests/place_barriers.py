@@ -3,13 +3,13 @@
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.nests.loops import BarrierOp, LaunchOp, WhereOp
+from xgpu.dialects.nests.loops import BLOCK_SCOPE, BarrierOp, LaunchOp, WhereOp
 from xgpu.nests.barriers import MOST_ITERATIONS, Follower, statements_of
 from xgpu.nests.structure import LAUNCH, SEQ, ancestors, launches_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
 from xgpu.records import dataclass
-from xgpu.structure import walk
+from xgpu.structure import following, walk
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ class PlaceBarriers(Pass):
         There are none where statements only follow each other: each barrier stands as late as it can.
         """
         for barrier in walk(launch.operation, BarrierOp.OPERATION_NAME):
-            following = _following(barrier)
+            after = following(barrier)
             barrier.erase()
             answer = follower.run()
             if answer != "none missing":
-                _insert(following)
+                _insert(after)
             if answer == "unknown":
-                remark(self.NAME, following, "there is too much to follow: barriers from here on may be superfluous")
+                remark(self.NAME, after, "there is too much to follow: barriers from here on may be superfluous")
                 return
 
 
@@ -78,7 +78,7 @@ def _is_straight(launch: LaunchOp) -> bool:
 def _insert(statement: ir.Operation) -> None:
     """Have threads wait before a statement."""
     with ir.InsertionPoint(statement), statement.location:
-        BarrierOp.build("block")
+        BarrierOp.build(BLOCK_SCOPE)
 
 
 def _insert_all(launch: LaunchOp, follower: Follower) -> None:
@@ -88,9 +88,3 @@ def _insert_all(launch: LaunchOp, follower: Follower) -> None:
     for statement in statements_of(launch.body):
         if follower.accesses_shared(statement):
             _insert(statement)
-
-
-def _following(op: ir.Operation) -> ir.Operation:
-    """Return the operation after one in its block."""
-    operations = [each.operation for each in op.block.operations]
-    return operations[operations.index(op) + 1]

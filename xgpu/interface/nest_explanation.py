@@ -7,6 +7,7 @@ from xgpu.dialects.nests.loops import BarrierOp, LaunchOp, NewOp, ParOp
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled
+from xgpu.nests.lifetimes import bytes_of, shared_buffers, shared_bytes
 from xgpu.nests.structure import PAR, all_launches_of, ancestors, band_at
 from xgpu.structure import walk
 
@@ -40,7 +41,12 @@ def _launch(number: int, launch: LaunchOp, program: Compiled) -> list[str]:
     for op in walk(launch.operation, NewOp.OPERATION_NAME):
         new = cast(NewOp, op.opview)
         pad = f", rows longer by {new.pad}" if new.pad else ""
-        lines.append(f"{_INDENT}new {new.called}{_at(op)}: {ir.MemRefType(new.buffer.type)} in {new.memory}{pad}")
+        place = f", at byte {new.offset}" if new.offset is not None else ""
+        type_ = ir.MemRefType(new.buffer.type)
+        lines.append(f"{_INDENT}new {new.called}{_at(op)}: {type_} in {new.memory}{place}{pad}")
+    if taken := shared_bytes(launch):
+        whole = sum(map(bytes_of, shared_buffers(launch)))
+        lines.append(f"{_INDENT}shared memory: {taken} bytes" + (f", for buffers of {whole}" if whole != taken else ""))
     barriers = walk(launch.operation, BarrierOp.OPERATION_NAME)
     lines.append(f"{_INDENT}barriers: {len(barriers)}" + "".join(f"{_at(op)}" for op in barriers))
     return lines

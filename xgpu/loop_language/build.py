@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xgpu import ir
+from xgpu.device import DEVICES
 from xgpu.dialects import attributes
 from xgpu.dialects.nests.accesses import MAX_EXTENT, AccumulateOp, WriteOp
 from xgpu.dialects.nests.assembly import REGISTER_TYPES, AsmOp, text_problem
@@ -19,6 +20,7 @@ from xgpu.dialects.nests.loops import (
     WhereOp,
     is_side_by_side,
 )
+from xgpu.dialects.threads import TILE_ALIGNMENT
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.errors import InvalidInput, SourceLocation, did_you_mean
 from xgpu.frontend.signature import ArgumentSpec, Source
@@ -272,6 +274,12 @@ class _Builder:
             raise InvalidInput(f"pragma '#{pragma.name}': expected {least} to {most}, got {value}", pragma.at)
         return value
 
+    def _offset_of(self, pragma: Pragma) -> int:
+        value = self._number_of(pragma, max(each.shared_bytes_optin for each in DEVICES.values()), 0)
+        if value % TILE_ALIGNMENT:
+            raise InvalidInput(f"pragma '#offset': expected a multiple of {TILE_ALIGNMENT}, got {value}", pragma.at)
+        return value
+
     def _if(self, statement: If) -> None:
         constraints = self._expressions.condition(statement.condition)
         map_, variables = self._scope.map_of([], constraints, implied=False)
@@ -306,9 +314,12 @@ class _Builder:
                 found["memory"] = pragma.name
             elif pragma.name == "pad" and shape:
                 found["pad"] = self._number_of(pragma, 32)
+            elif pragma.name == "offset":
+                found["offset"], found["memory"] = self._offset_of(pragma), "shared"
             else:
                 raise InvalidInput(
-                    f"'new' has no pragma '#{pragma.name}'; it has #register, #shared, #scratch, and #pad(n) for rows",
+                    f"'new' has no pragma '#{pragma.name}'; it has #register, #shared, #scratch, #offset(n) for bytes"
+                    " of shared memory, and #pad(n) for rows",
                     pragma.at,
                 )
         type_ = _buffer_type(dtype.mlir, shape)

@@ -326,6 +326,8 @@ def _new_pragmas(new: NewOp) -> tuple[Pragma, ...]:
     # A program asks for registers in one way, whoever has them.
     memory = "register" if new.memory == "threads" else new.memory
     found = [Pragma(memory, (), _AT)] if memory is not None else []
+    if new.offset is not None:
+        found = [Pragma("offset", (_number(new.offset),), _AT)]
     return (*found, *([Pragma("pad", (_number(new.pad),), _AT)] if new.pad else []))
 
 

@@ -13,6 +13,9 @@ separates it from the present.
 As blocks run one after the other, a message that is not there when it is awaited never will be. Such a read is made of
 scratch memory that looks like one, so that it ends.
 
+Tiles that lie in the same memory have the same records, which tell the memory that was written last: what a tile held
+is lost where another one is written.
+
 Elements smaller than a word are updated atomically as part of the word around them, so an atomic access may reach past
 the end of an array whose bytes are no multiple of its own.
 """
@@ -35,8 +38,8 @@ IN_FLIGHT, REUSED, UNFENCED, UNSEEN, OVERRUN, PENDING, UNFINISHED, UNACQUIRED = 
 """Those of blocks whose threads wait at different places: bytes that a copy writes meanwhile, or that are still read;
 no fence; an mbarrier or map that was not made yet, or a block that may have ended; an arrival too many; accumulators
 before their wait; a copy that nobody waits for; a map that was not acquired."""
-SHADOW_BYTES = 64
-"""Size of one granule's record: the last writer, two atomic accesses, two readers, the epoch of the last write.
+SHADOW_BYTES = 68
+"""Size of one granule's record: the last writer, two atomic accesses, two readers, epoch and memory of the last write.
 
 Who is three i32: the thread's number in the grid, from 1, the number of the access, the epoch."""
 
@@ -197,7 +200,11 @@ define internal void @check_granule(ptr %tables, ptr %record, i32 %who, i32 %acc
   %may_overwrite = and i1 %only_writes, %overwritten
   %not_after_write = xor i1 %may_overwrite, true
 {_load("written", "i32", "record", 60)}
-  %is_fresh = icmp ult i32 %written, %first
+  %is_early = icmp ult i32 %written, %first
+{_load("owner", "i32", "record", 64)}
+  %present = trunc i64 %memory to i32
+  %is_lost = icmp ne i32 %owner, %present
+  %is_fresh = or i1 %is_early, %is_lost
   %reads_shared = and i1 %reads, %shared
   %unwritten = and i1 %reads_shared, %is_fresh
   br i1 %unwritten, label %fresh, label %races
@@ -232,6 +239,7 @@ wrote_plainly:
   br label %wrote
 wrote:
 {_store("i32", "now", "record", 60)}
+{_store("i32", "present", "record", 64)}
   br label %done
 read:
   %readers = getelementptr inbounds i8, ptr %record, i64 36

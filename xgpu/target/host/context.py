@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from xgpu import ir
 from xgpu.device import DEVICES
-from xgpu.dialects.attributes import FLAGS, SHARED_BYTES, int_of
+from xgpu.dialects.attributes import FLAGS, SHARED_BYTES, SHARED_OFFSET, int_of
 from xgpu.errors import CompilerError
 from xgpu.records import dataclass
 from xgpu.structure import walk
@@ -94,7 +94,9 @@ def is_tile(op: ir.Operation) -> bool:
 
 
 def place_tiles(module: ir.Module, kernel: ir.Operation) -> tuple[ContextTile, ...]:
-    """Lay out the module's tiles in a context; the dynamic one, of no size, comes last and takes xgpu.shared_bytes.
+    """Lay out the module's tiles in a context, those first that say where they begin.
+
+    The dynamic one, of no size, comes last and takes xgpu.shared_bytes.
 
     Raises CompilerError for a tile with an initial value or an alignment above ``ALIGNMENT``, and for more bytes than
     any device has.
@@ -102,7 +104,7 @@ def place_tiles(module: ir.Module, kernel: ir.Operation) -> tuple[ContextTile, .
     tiles = [op.operation for op in module.body.operations if is_tile(op.operation)]
     dynamic = int_of(kernel.attributes[SHARED_BYTES]) if SHARED_BYTES in kernel.attributes else 0
     placed, end = [], SHARED
-    for tile in sorted(tiles, key=lambda op: not size_of(_tile_type(op))):
+    for tile in sorted(tiles, key=lambda op: (not size_of(_tile_type(op)), SHARED_OFFSET not in op.attributes)):
         name = ir.StringAttr(tile.attributes["sym_name"]).value
         if _has_value(tile):
             raise CompilerError(f"the global '{name}' is written and has an initial value: tiles have none on the GPU")
@@ -112,8 +114,10 @@ def place_tiles(module: ir.Module, kernel: ir.Operation) -> tuple[ContextTile, .
                 f"the tile '{name}' is aligned to {alignment} bytes, on the host at most to {ALIGNMENT}"
             )
         start, size = round_up(end, max(alignment, 16)), size_of(_tile_type(tile))
+        if SHARED_OFFSET in tile.attributes:
+            start = SHARED + int_of(tile.attributes[SHARED_OFFSET])
         placed.append(ContextTile(name, start, size or dynamic))
-        end = start + size
+        end = max(end, start + size)
     needed = max((tile.offset + tile.size - SHARED for tile in placed), default=0)
     if needed > MOST_SHARED:
         raise CompilerError(f"the tiles take {needed} bytes of shared memory, no device has over {MOST_SHARED}")
