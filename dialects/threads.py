@@ -92,6 +92,34 @@ class SyncThreadsOp(DeclaredOp):
 
 @ir.register_operation(XgpuDialect)
 @declare
+class SyncWarpOp(DeclaredOp):
+    """A barrier of each warp by itself: what a thread wrote before is then seen by the threads of its warp.
+
+    All threads of the warp execute it, or none. Otherwise as `xgpu.sync_threads`, which takes longer.
+
+    ```mlir
+    %filled = "xgpu.sync_warp"(%tile) : (tensor<32x33xf32>) -> tensor<32x33xf32>
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.sync_warp"
+    TRAITS = Traits(collective=True)
+    OPERANDS = (Values("tiles", TENSOR, "The tiles as this thread left them.", variadic=True),)
+    RESULTS = (Values("synchronized", TENSOR, "The tiles as all threads of the warp left them.", variadic=True),)
+    tiles: list[ir.Value]
+
+    @classmethod
+    def build(cls, tiles: Sequence[ir.Value], loc: ir.Location | None = None) -> list[ir.Value]:
+        """Create the operation and return the new values of the tiles."""
+        return list(cls.create(tiles, [tile.type for tile in tiles], loc=loc).operation.results)
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """The types of operands and results agree."""
+        yield from _same_types(self)
+
+
+@ir.register_operation(XgpuDialect)
+@declare
 class ShuffleReduceOp(DeclaredOp):
     """Combines the values of each lane of a warp with those of the lane whose number differs in one bit.
 
@@ -366,6 +394,7 @@ class AtomicAddOp(DeclaredOp):
 THREAD_OPS: tuple[type[DeclaredOp], ...] = (
     AllocateSharedOp,
     SyncThreadsOp,
+    SyncWarpOp,
     ShuffleReduceOp,
     ShuffleOp,
     PredicatedExtractOp,

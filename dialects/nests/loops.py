@@ -40,7 +40,8 @@ EMITTERS = ("product", "warp_product")
 MAX_STAGES = 16
 """Steps whose tiles shared memory may have room for."""
 BLOCK_SCOPE = "block"
-SCOPES = (BLOCK_SCOPE,)
+WARP_SCOPE = "warp"
+SCOPES = (WARP_SCOPE, BLOCK_SCOPE)
 """The threads that an `xgpu.barrier` has wait for each other."""
 
 
@@ -153,6 +154,12 @@ class ParOp(_IndexedOp):
             optional=True,
         ),
         Attribute("mma", BOOLEAN, "Whether tensor cores multiply, as a pragma asks for it.", optional=True),
+        Attribute(
+            "block_barrier",
+            BOOLEAN,
+            "Whether barriers before it are of the block, as a pragma asks for.",
+            optional=True,
+        ),
         Attribute("align", INTEGER, "That iterations run at once, and where the first one does.", optional=True),
         Attribute(
             "map",
@@ -169,6 +176,7 @@ class ParOp(_IndexedOp):
     vector: int | None
     together: int | None
     mma: bool | None
+    block_barrier: bool | None
     align: int | None
     map: IndexingMap | None
 

@@ -11,7 +11,7 @@ from typing import Literal, NoReturn, cast
 
 from xgpu import ir
 from xgpu.dialects.block.memory import SharedMemoryOp
-from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
+from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp, SyncWarpOp
 from xgpu.dialects.traits import traits_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.records import dataclass
@@ -171,7 +171,7 @@ class TensorBuffers:
             self._allocate(op)
         elif name == SharedMemoryOp.OPERATION_NAME:
             self.memories.append(op)
-        elif name == SyncThreadsOp.OPERATION_NAME:
+        elif name in (SyncThreadsOp.OPERATION_NAME, SyncWarpOp.OPERATION_NAME):
             self._synchronize(op)
         elif traits.call:
             self._call(op)

@@ -3,7 +3,7 @@
 from typing import cast
 
 from xgpu import ir
-from xgpu.dialects.nests.loops import BarrierOp, LaunchOp, NewOp, ParOp
+from xgpu.dialects.nests.loops import WARP_SCOPE, BarrierOp, LaunchOp, NewOp, ParOp
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled
@@ -48,7 +48,10 @@ def _launch(number: int, launch: LaunchOp, program: Compiled) -> list[str]:
         whole = sum(map(bytes_of, shared_buffers(launch)))
         lines.append(f"{_INDENT}shared memory: {taken} bytes" + (f", for buffers of {whole}" if whole != taken else ""))
     barriers = walk(launch.operation, BarrierOp.OPERATION_NAME)
-    lines.append(f"{_INDENT}barriers: {len(barriers)}" + "".join(f"{_at(op)}" for op in barriers))
+    of_warps = [op for op in barriers if cast(BarrierOp, op.opview).scope == WARP_SCOPE]
+    kinds = f" ({len(of_warps)} of warps)" if of_warps else ""
+    places = (f"{_at(op)}{' of warps' * (op in of_warps)}" for op in barriers)
+    lines.append(f"{_INDENT}barriers: {len(barriers)}{kinds}" + "".join(places))
     return lines
 
 

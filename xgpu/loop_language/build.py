@@ -27,7 +27,7 @@ from xgpu.frontend.signature import ArgumentSpec, Source
 from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
-from xgpu.loop_language.functions import COMBINERS, MMA
+from xgpu.loop_language.functions import BLOCK_BARRIER, COMBINERS, MMA
 from xgpu.loop_language.parser import FULLY_PAR
 from xgpu.loop_language.scope import Buffer, ScopedNames, Value
 from xgpu.loop_language.sizes import Spec, dtype_at, names_in, shape_of, sizes_of, spec_of_parameter, whole_number
@@ -209,10 +209,13 @@ class _Builder:
         found: dict[str, Any] = {}
         for pragma in pragmas:
             name = pragma.name
-            value: str | int = pragma.name
+            value: str | int | bool = pragma.name
             if pragma.name in MMA:
                 self._no_values(pragma)
                 name, value = "mma", MMA[pragma.name]
+            elif pragma.name == BLOCK_BARRIER:
+                self._no_values(pragma)
+                value = True
             elif pragma.name in BANDS:
                 self._no_values(pragma)
                 name = "band"
@@ -223,7 +226,7 @@ class _Builder:
             else:
                 raise InvalidInput(
                     f"'par' has no pragma '#{pragma.name}'; it has #grid, #block, #thread, #threads(n), #vector(n),"
-                    " #together(n), #mma, #no_mma",
+                    " #together(n), #mma, #no_mma, #block_barrier",
                     pragma.at,
                 )
             if name in found:
@@ -252,12 +255,17 @@ class _Builder:
                     raise InvalidInput(f"pragma '#align': expected {SIDES}, got {found['align']}", pragma.at)
             elif pragma.name == "threads":
                 found["threads"] = self._number_of(pragma, 1024)
+            elif pragma.name == BLOCK_BARRIER:
+                self._no_values(pragma)
+                found[BLOCK_BARRIER] = True
             elif pragma.name == "block":
                 # They are threads of one block in any case.
                 self._no_values(pragma)
             else:
                 raise InvalidInput(
-                    f"'fully par' has no pragma '#{pragma.name}'; it has #align(n), #block, #threads(n)", pragma.at
+                    f"'fully par' has no pragma '#{pragma.name}'; it has #align(n), #block, #threads(n),"
+                    " #block_barrier",
+                    pragma.at,
                 )
         return found
 

@@ -9,12 +9,12 @@ from xgpu import ir
 from xgpu.costs.sectors import SECTOR_BYTES
 from xgpu.dialects.nests.accesses import AccumulateOp, FromIndexOp, ReadOp, ToIndexOp, WriteOp, elements_of
 from xgpu.dialects.nests.assembly import AsmOp
-from xgpu.dialects.nests.loops import AnchorOp, BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
+from xgpu.dialects.nests.loops import WARP_SCOPE, AnchorOp, BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
 from xgpu.dialects.threads import AllocateSharedOp
 from xgpu.dialects.xgpu import InDomainOp
 from xgpu.dtypes import DType, dtype_of_element
 from xgpu.emit.builders import Values, apply_map, scalar_type
-from xgpu.emit.kernel_builder import Tensor, Variable, choose, loop, sync_threads, when
+from xgpu.emit.kernel_builder import Tensor, Variable, choose, loop, sync_threads, sync_warps, when
 from xgpu.emit.nests.held import held_by_thread, held_in, parts_of
 from xgpu.emit.nests.instructions import emit_instructions
 from xgpu.emit.scalar.constants import emit_constant
@@ -267,7 +267,8 @@ class BodyWriter:
             self._now.registers[new.buffer] = [Variable(zero) for _ in range(count)]
 
     def _barrier(self, barrier: BarrierOp) -> None:
-        sync_threads(self._memories.synchronized)
+        wait = sync_warps if barrier.scope == WARP_SCOPE else sync_threads
+        wait(self._memories.synchronized)
 
     def _register(self, access: BufferAccess) -> Variable:
         """Return the value of a thread that an access is to."""

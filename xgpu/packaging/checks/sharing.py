@@ -21,6 +21,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.packaging.checks.accesses import ElementAccess, Point
 from xgpu.structure import defining_op, producer
+from xgpu.target_machine import WARP_SIZE
 
 ATOMIC = "xgpu.atomic_rmw"
 """An update that no other one of its kind comes between."""
@@ -44,12 +45,17 @@ def meetings(accesses: Sequence[ElementAccess], barriers_are_met: bool) -> Itera
     if any(each.updates for each in accesses) and not barriers_are_met:
         yield _STRAY
     phases: dict[tuple[object, int], list[ElementAccess]] = {}
+    turns: dict[tuple[object, int], list[ElementAccess]] = {}
     for each in accesses:
         for phase in each.phases:
             phases.setdefault((each.array, phase), []).append(each)
-    for together in (each for phase in phases.values() for each in _of_one_block(phase)):
-        if any(each.updates for each in together) and (reason := _meeting(together)):
-            yield reason
+        for turn in each.turns:
+            turns.setdefault((each.array, turn), []).append(each)
+    # Two warps meet only at barriers of the block, two threads of one at its own, too.
+    for parts, threads in ((phases, WARP_SIZE), (turns, 1)):
+        for together in (each for part in parts.values() for each in _of_one_block(part)):
+            if any(each.updates for each in together) and (reason := _meeting(together, threads)):
+                yield reason
     for array, other in _overlapping(accesses):
         if any(each == array and (other, phase) in phases for each, phase in phases):
             yield _REUSED
@@ -70,7 +76,7 @@ def unwritten(accesses: Sequence[ElementAccess]) -> Iterator[str]:
         writes = [
             each
             for place, each in enumerate(accesses[:number])
-            if each.updates and each.array == read.array and each.phases.isdisjoint(read.phases)
+            if each.updates and each.array == read.array and each.turns.isdisjoint(read.turns)
             if each.is_plain and each.is_certain and each.point.is_known
             if not any(place < other < number or _comes_between(accesses[other], each, read) for other in others)
         ]
@@ -180,8 +186,8 @@ def _of_one_block(accesses: Sequence[ElementAccess]) -> Iterator[list[ElementAcc
         yield [each for each in accesses if all(taken.get(op, number) == number for op, number in each.branches)]
 
 
-def _meeting(accesses: Sequence[ElementAccess]) -> str | None:
-    """Return why accesses to one array, in one phase, may be a race; None if they are none."""
+def _meeting(accesses: Sequence[ElementAccess], threads: int) -> str | None:
+    """Return why accesses to one array, in one phase, may be a race of groups of ``threads``; None if they are none."""
     if all(each.op.name == ATOMIC for each in accesses):
         return None
     if combining := [each.op.name for each in accesses if not each.is_plain]:
@@ -189,7 +195,7 @@ def _meeting(accesses: Sequence[ElementAccess]) -> str | None:
     if any(not each.point.is_known for each in accesses):
         return _AT_RUN_TIME
     try:
-        pairs = [_threads_and_elements(each) for each in accesses]
+        pairs = [_threads_and_elements(each, threads) for each in accesses]
     except ValueError:
         return _MANY
     # A row says that a thread accesses an element.
@@ -198,8 +204,8 @@ def _meeting(accesses: Sequence[ElementAccess]) -> str | None:
     return _MEETING if np.isin(each[counts > 1], written).any() else None
 
 
-def _threads_and_elements(access: ElementAccess) -> npt.NDArray[np.int64]:
-    """Return which thread accesses which element, at least: each pair is a column."""
+def _threads_and_elements(access: ElementAccess, threads: int) -> npt.NDArray[np.int64]:
+    """Return which group of so many threads accesses which element, at least: each pair is a column."""
     point, map_ = access.point, access.point.map
     element = linearize(map_.results, access.shape)
     needed = set(point.threads) | element.variables()[0]
@@ -207,7 +213,9 @@ def _threads_and_elements(access: ElementAccess) -> npt.NDArray[np.int64]:
         raise ValueError("blocks use other elements of their memory")
     constraints = [pair for pair in map_.constraints if pair[0].variables()[0] <= needed]
     thread: AffineExpr = constant(0)
-    for number in sorted(point.threads):
+    for number in sorted(point.threads, reverse=True):
         thread = thread * map_.dims[number].size + dim(number)
-    reduced = replace(map_, results=(thread, element), constraints=tuple(constraints)).remove_unused_dims()[0]
+    reduced = replace(map_, results=(thread // threads, element), constraints=tuple(constraints)).remove_unused_dims()[
+        0
+    ]
     return reached(reduced)

@@ -28,11 +28,12 @@ SCRATCH_BYTES = 512
 class Header(ctypes.Structure):
     """The start of a context. Threads store what they wait for in ``site`` (0: nothing more to do) and then suspend.
 
-    Epochs count up from 1 with every block and every barrier; ``first_epoch`` is that of the block's start. Lanes store
-    what they give to a shuffle in ``write_slots``, and read from ``read_slots`` what others gave: ``PIECES`` numbers a
-    lane. If the threads of a block do not meet, ``diverged`` is 1, and two ``threads`` and their ``sites`` say where.
-    Where threads wait at different places a block has a ``state`` (`xgpu.target.host.block`), and ``stop`` says why not
-    all came to their end.
+    Epochs count up from 1 with every block and every barrier; ``first_epoch`` is that of the block's start. Turns count
+    up with every warp that begins to run, and with each of its barriers; ``first_turn`` is that of the begin. Lanes
+    store what they give to a shuffle in ``write_slots``, and read from ``read_slots`` what others gave: ``PIECES``
+    numbers a lane. If the threads of a block do not meet, ``diverged`` is 1, and two ``threads`` and their ``sites``
+    say where. Where threads wait at different places a block has a ``state`` (`xgpu.target.host.block`), and ``stop``
+    says why not all came to their end.
     """
 
     _fields_ = [
@@ -42,6 +43,8 @@ class Header(ctypes.Structure):
         ("block_index", ctypes.c_int32 * 3),
         ("epoch", ctypes.c_int32),
         ("first_epoch", ctypes.c_int32),
+        ("turn", ctypes.c_int32),
+        ("first_turn", ctypes.c_int32),
         ("diverged", ctypes.c_int32),
         ("threads", ctypes.c_int32 * 2),
         ("sites", ctypes.c_int32 * 2),
