@@ -323,13 +323,17 @@ class _Builder:
             elif pragma.name == "pad" and shape:
                 found["pad"] = self._number_of(pragma, 32)
             elif pragma.name == "offset":
-                found["offset"], found["memory"] = self._offset_of(pragma), "shared"
+                found["offset"] = self._offset_of(pragma)
             else:
                 raise InvalidInput(
                     f"'new' has no pragma '#{pragma.name}'; it has #register, #shared, #scratch, #offset(n) for bytes"
                     " of shared memory, and #pad(n) for rows",
                     pragma.at,
                 )
+        if "offset" in found and found.setdefault("memory", "shared") != "shared":
+            raise InvalidInput(
+                f"'{statement.name}': '#offset' is a place in shared memory, got #{found['memory']} too", statement.at
+            )
         type_ = _buffer_type(dtype.mlir, shape)
         value = NewOp.build(type_, statement.name, found, location_of(statement.at))
         self._scope.define(statement.name, Buffer(statement.name, value, dtype, shape, "new"), statement.at)

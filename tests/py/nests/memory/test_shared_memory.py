@@ -126,6 +126,12 @@ def test_a_program_says_where_buffers_begin() -> None:
     np.testing.assert_array_equal(program.run(a, sanitize=True)[0], chain(a))
     with pytest.raises(InvalidInput, match="a multiple of 16, got 8"):
         compiled(_CHAIN.format(pragma="#offset(8)"))
+    with pytest.raises(InvalidInput, match="'#offset' is a place in shared memory, got #register too"):
+        compiled(_CHAIN.format(pragma="#register #offset(0)"))
+    with pytest.raises(
+        InvalidInput, match="'u' at byte 16: expected no bytes of 't', which is in use at the same time"
+    ):
+        compiled(_CHAIN.format(pragma="#offset(16)").replace("new t: f32[1000] #shared", "new t: f32[1000] #offset(0)"))
 
 
 _LARGE = """fn large(A: f32[2, {0}], out B: f32[2, {0}], out C: f32[2, {0}]) {{ par 2 b {{
