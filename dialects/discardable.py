@@ -196,6 +196,7 @@ def _schedule_problem(attribute: ir.Attribute) -> str | None:
 
 
 _KERNEL = OperationSet("the entry function of a kernel", frozenset(("func.func", "llvm.func")))
+_GLOBAL = OperationSet("an `llvm.mlir.global`", frozenset(("llvm.mlir.global",)))
 _FUNCTION = OperationSet("a function", _KERNEL.names)
 _FUSION = OperationSet("the function of a fusion, or the entry function of its kernel", _KERNEL.names)
 _PRODUCTS = frozenset(("stablehlo.dot_general", "chlo.ragged_dot"))
@@ -391,6 +392,12 @@ DISCARDABLE: dict[str, Discardable] = {
             _KERNEL,
             integer_problem,
             "Bytes of dynamic shared memory that a launch must ask for; a kernel without it asks for none.",
+        ),
+        Discardable(
+            attributes.SHARED_OFFSET,
+            _GLOBAL,
+            integer_problem,
+            "The first byte of a tile in the shared memory of its block; tiles may share bytes.",
         ),
         Discardable(
             attributes.RESIDENT,

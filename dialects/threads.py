@@ -13,6 +13,8 @@ from xgpu.structure import element_of, nested
 
 MOST_ELEMENTS = 1 << 20
 """Limit of a tile's elements: far above what any block has room for."""
+TILE_ALIGNMENT = 16
+"""The multiple of bytes at which tiles begin: what a thread accesses at once, at most."""
 
 _INDICES = Values("indices", INDEX, "The element's position, one index for each dimension.", variadic=True)
 
@@ -23,7 +25,8 @@ class AllocateSharedOp(DeclaredOp):
     """Makes a tile: a tensor in the shared memory of the block, one for all of its threads.
 
     Every thread of the block executes it, and once. What the tile holds is undefined until it is written, and what
-    another thread wrote can be read only after `xgpu.sync_threads`.
+    another thread wrote can be read only after `xgpu.sync_threads`. Tiles with an offset may share memory: what one
+    holds is lost where another one is written.
 
     ```mlir
     %tile = "xgpu.allocate_shared"() : () -> tensor<32x33xf32>
@@ -33,13 +36,18 @@ class AllocateSharedOp(DeclaredOp):
     OPERATION_NAME = "xgpu.allocate_shared"
     TRAITS = Traits(allocates=True)
     RESULTS = (Values("tile", TENSOR, "The tile."),)
+    ATTRIBUTES = (Attribute("offset", INTEGER, "The tile's first byte in the block's shared memory.", optional=True),)
     tile: ir.Value
+    offset: int | None
 
     @classmethod
-    def build(cls, shape: Sequence[int], element: ir.Type, loc: ir.Location | None = None) -> ir.Value:
+    def build(
+        cls, shape: Sequence[int], element: ir.Type, loc: ir.Location | None = None, offset: int | None = None
+    ) -> ir.Value:
         """Create the operation and return its tile, a tensor of ``shape``."""
         type_ = ir.RankedTensorType.get(list(shape), element)
-        return cls.create(results=[type_], loc=loc).operation.results[0]
+        attributes = {} if offset is None else {"offset": offset}
+        return cls.create(results=[type_], attributes=attributes, loc=loc).operation.results[0]
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
         """The tile has elements, and no more than any block can hold."""
@@ -48,6 +56,8 @@ class AllocateSharedOp(DeclaredOp):
             yield f"expected a tile with elements, got {type_}"
         elif math.prod(type_.shape) > MOST_ELEMENTS:
             yield f"expected a tile of at most {MOST_ELEMENTS} elements, got {type_}"
+        if self.offset is not None and (self.offset < 0 or self.offset % TILE_ALIGNMENT):
+            yield f"attribute 'offset': expected a multiple of {TILE_ALIGNMENT}, got {self.offset}"
 
 
 @ir.register_operation(XgpuDialect)
@@ -68,6 +78,34 @@ class SyncThreadsOp(DeclaredOp):
     TRAITS = Traits(collective=True)
     OPERANDS = (Values("tiles", TENSOR, "The tiles as this thread left them.", variadic=True),)
     RESULTS = (Values("synchronized", TENSOR, "The tiles as all threads left them.", variadic=True),)
+    tiles: list[ir.Value]
+
+    @classmethod
+    def build(cls, tiles: Sequence[ir.Value], loc: ir.Location | None = None) -> list[ir.Value]:
+        """Create the operation and return the new values of the tiles."""
+        return list(cls.create(tiles, [tile.type for tile in tiles], loc=loc).operation.results)
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """The types of operands and results agree."""
+        yield from _same_types(self)
+
+
+@ir.register_operation(XgpuDialect)
+@declare
+class SyncWarpOp(DeclaredOp):
+    """A barrier of each warp by itself: what a thread wrote before is then seen by the threads of its warp.
+
+    All threads of the warp execute it, or none. Otherwise as `xgpu.sync_threads`, which takes longer.
+
+    ```mlir
+    %filled = "xgpu.sync_warp"(%tile) : (tensor<32x33xf32>) -> tensor<32x33xf32>
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.sync_warp"
+    TRAITS = Traits(collective=True)
+    OPERANDS = (Values("tiles", TENSOR, "The tiles as this thread left them.", variadic=True),)
+    RESULTS = (Values("synchronized", TENSOR, "The tiles as all threads of the warp left them.", variadic=True),)
     tiles: list[ir.Value]
 
     @classmethod
@@ -356,6 +394,7 @@ class AtomicAddOp(DeclaredOp):
 THREAD_OPS: tuple[type[DeclaredOp], ...] = (
     AllocateSharedOp,
     SyncThreadsOp,
+    SyncWarpOp,
     ShuffleReduceOp,
     ShuffleOp,
     PredicatedExtractOp,

@@ -90,6 +90,12 @@ def attributes_of(op: ir.Operation) -> dict[str, ir.Attribute]:
     return {name: op.attributes[name] for name in op.attributes}
 
 
+def following(op: ir.Operation) -> ir.Operation:
+    """Return the operation after one in its block, whose end it is not."""
+    operations = [each.operation for each in op.block.operations]
+    return operations[operations.index(op) + 1]
+
+
 def walk(op: ir.Operation, *names: str, post_order: bool = True) -> list[ir.Operation]:
     """Return the operations nested in ``op`` (itself included) in walk order, only those of ``names`` if any are given.
 

@@ -153,6 +153,10 @@ class TargetMachine(ABC):
         """Create a barrier of the block's threads."""
 
     @abstractmethod
+    def warp_barrier(self) -> None:
+        """Create a barrier of each warp's threads."""
+
+    @abstractmethod
     def shuffle(self, mode: str, value: ir.Value, by: ir.Value) -> ir.Value:
         """Create an exchange of i32 within the warp and return what was received.
 
@@ -203,6 +207,9 @@ class _Gpu(TargetMachine):
     def barrier(self) -> None:
         segments = ir.DenseI32ArrayAttr.get([0, 0])
         ir.Operation.create("nvvm.barrier", attributes={"operandSegmentSizes": segments})
+
+    def warp_barrier(self) -> None:
+        ir.Operation.create("nvvm.bar.warp.sync", operands=[_i32(-1)])
 
     def shuffle(self, mode: str, value: ir.Value, by: ir.Value) -> ir.Value:
         # Bits that a lane's number keeps (none), and the largest number: the whole warp.
@@ -272,6 +279,8 @@ def nvvm(capability: int = LATEST, specific: bool = True) -> TargetMachine:
 
 HOST_BARRIER = "xgpu_host_barrier"
 """``void()``: returns when all threads of the block have called it."""
+HOST_WARP_BARRIER = "xgpu_host_warp_barrier"
+"""``void()``: returns when all threads of the warp have called it."""
 HOST_SHUFFLES = {"xor": "xgpu_host_shuffle_xor", "idx": "xgpu_host_shuffle_idx"}
 """``i32(i32 value, i32 by)``: returns the value of the warp's thread whose number differs by, or is, the second one."""
 
@@ -304,13 +313,17 @@ class _Host(TargetMachine):
     def barrier(self) -> None:
         create_call(HOST_BARRIER, [], [])
 
+    def warp_barrier(self) -> None:
+        create_call(HOST_WARP_BARRIER, [], [])
+
     def shuffle(self, mode: str, value: ir.Value, by: ir.Value) -> ir.Value:
         return create_call(HOST_SHUFFLES[mode], [value, by], [value.type]).result
 
 
 HOST = _Host(
     name="host",
-    functions={HOST_BARRIER: "!llvm.func<void ()>", HOST_PAUSE: "!llvm.func<void (i64)>"}
+    functions=dict.fromkeys((HOST_BARRIER, HOST_WARP_BARRIER), "!llvm.func<void ()>")
+    | {HOST_PAUSE: "!llvm.func<void (i64)>"}
     | dict.fromkeys(HOST_SHUFFLES.values(), "!llvm.func<i32 (i32, i32)>"),
     block_operations="calls",
 )

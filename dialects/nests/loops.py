@@ -19,6 +19,7 @@ from xgpu.dialects.base import (
 )
 from xgpu.dialects.namespace import XgpuDialect, terminator_problems
 from xgpu.dialects.nests.accesses import BUFFER_OPERAND, MAX_EXTENT, VARIABLES, variable_problems
+from xgpu.dialects.threads import TILE_ALIGNMENT
 from xgpu.dialects.traits import Traits
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.structure import walk
@@ -38,7 +39,9 @@ EMITTERS = ("product", "warp_product")
 """Emitters of kernels that are matrix products: by warp groups, or by warps."""
 MAX_STAGES = 16
 """Steps whose tiles shared memory may have room for."""
-SCOPES = ("block",)
+BLOCK_SCOPE = "block"
+WARP_SCOPE = "warp"
+SCOPES = (WARP_SCOPE, BLOCK_SCOPE)
 """The threads that an `xgpu.barrier` has wait for each other."""
 
 
@@ -151,6 +154,12 @@ class ParOp(_IndexedOp):
             optional=True,
         ),
         Attribute("mma", BOOLEAN, "Whether tensor cores multiply, as a pragma asks for it.", optional=True),
+        Attribute(
+            "block_barrier",
+            BOOLEAN,
+            "Whether barriers before it are of the block, as a pragma asks for.",
+            optional=True,
+        ),
         Attribute("align", INTEGER, "That iterations run at once, and where the first one does.", optional=True),
         Attribute(
             "map",
@@ -167,6 +176,7 @@ class ParOp(_IndexedOp):
     vector: int | None
     together: int | None
     mma: bool | None
+    block_barrier: bool | None
     align: int | None
     map: IndexingMap | None
 
@@ -308,11 +318,13 @@ class NewOp(DeclaredOp):
         Attribute("called", STRING, "The buffer's name."),
         Attribute("memory", choice(*MEMORIES), "Where the buffer lies.", optional=True),
         Attribute("pad", INTEGER, "Elements after each row that nothing uses.", optional=True),
+        Attribute("offset", INTEGER, "Its first byte in shared memory, if buffers share some.", optional=True),
     )
     buffer: ir.Value
     called: str
     memory: str | None
     pad: int | None
+    offset: int | None
 
     @classmethod
     def build(
@@ -327,6 +339,8 @@ class NewOp(DeclaredOp):
         type_ = ir.MemRefType(self.buffer.type)
         if any(size == 0 for size in type_.shape):
             yield f"expected a buffer with elements, got {type_}"
+        if self.offset is not None and (self.offset < 0 or self.offset % TILE_ALIGNMENT):
+            yield f"attribute 'offset': expected a multiple of {TILE_ALIGNMENT}, got {self.offset}"
         if self.pad is not None and (self.pad < 0 or not type_.rank):
             yield f"attribute 'pad': expected a count for a buffer with rows, got {self.pad} for {type_}"
 
@@ -366,9 +380,9 @@ class BarrierOp(DeclaredOp):
     scope: str
 
     @classmethod
-    def build(cls, scope: str, loc: ir.Location | None = None) -> None:
-        """Create the operation."""
-        cls.create(attributes={"scope": scope}, loc=loc)
+    def build(cls, scope: str, loc: ir.Location | None = None) -> ir.Operation:
+        """Create the operation and return it."""
+        return cls.create(attributes={"scope": scope}, loc=loc).operation
 
 
 LOOP_OPS: tuple[type[DeclaredOp], ...] = (*(LaunchOp, ParOp, SeqOp, WhereOp, NewOp, AnchorOp, BarrierOp),)

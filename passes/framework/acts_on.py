@@ -229,6 +229,8 @@ serialize-inner-loops
   xgpu.par
 share-conditionals
   scf.if
+share-memory{target=sm_90a}
+  xgpu.new
 share-vectors
   vector.transfer_read
 simplify-single-reductions

@@ -74,5 +74,5 @@ def array_name(tensor: ir.Value) -> str:
 
 _BOUNDS = 3
 """The operands of `scf.for` before the initial values of what it carries."""
-_PLACES = dict.fromkeys(("xgpu.allocate_shared", "xgpu.sync_threads"), "shared memory")
+_PLACES = dict.fromkeys(("xgpu.allocate_shared", "xgpu.sync_threads", "xgpu.sync_warp"), "shared memory")
 """Operations whose results have names of their own in remarks."""

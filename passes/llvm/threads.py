@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from xgpu import ir
+from xgpu.dialects.threads import SyncWarpOp
 from xgpu.passes.llvm.builder import LlvmBuilder, Lowering
 from xgpu.passes.support.refusals import refuse
 from xgpu.structure import is_used, walk
@@ -33,6 +34,11 @@ def _barrier(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
     return []
 
 
+def _warp_barrier(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
+    b.machine.warp_barrier()
+    return []
+
+
 def _mode(op: ir.Operation) -> str:
     """Return the mode of a `gpu.shuffle`: which lane a lane's second operand names."""
     return str(op.attributes["mode"]).split("<", 1)[1].removesuffix(">").split()[-1]
@@ -46,5 +52,9 @@ def _shuffle(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
     return [b.machine.shuffle(_mode(op), value, by), b.constant(1, b.i1)]
 
 
-THREAD_LOWERINGS: dict[str, Lowering] = {"gpu.barrier": _barrier, "gpu.shuffle": _shuffle}
+THREAD_LOWERINGS: dict[str, Lowering] = {
+    "gpu.barrier": _barrier,
+    SyncWarpOp.OPERATION_NAME: _warp_barrier,
+    "gpu.shuffle": _shuffle,
+}
 """The lowerings by operation name."""

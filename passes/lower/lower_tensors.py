@@ -9,7 +9,7 @@ from xgpu import ir
 from xgpu.dialects.attributes import ALIASES, ELEMENT_TYPE, INDEX_BITS, INPUTS, KERNEL, int_array_of, int_of
 from xgpu.dialects.block.memory import ArrayPointerOp
 from xgpu.dialects.messages import AwaitOp, PublishOp
-from xgpu.dialects.threads import AllocateSharedOp, AtomicAddOp, AtomicRmwOp
+from xgpu.dialects.threads import AllocateSharedOp, AtomicAddOp, AtomicRmwOp, SyncWarpOp
 from xgpu.dialects.traits import traits_of
 from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.llvm.memory import (
@@ -432,7 +432,10 @@ def _drop_tensors(op: ir.Operation, tensors: TensorBuffers) -> None:
 def _lower_barrier(op: ir.Operation, tensors: TensorBuffers) -> None:
     """Replace a barrier by one without tiles."""
     with ir.InsertionPoint(op), op.location:
-        ir.Operation.create("gpu.barrier")
+        if op.name == SyncWarpOp.OPERATION_NAME:
+            SyncWarpOp.build([])
+        else:
+            ir.Operation.create("gpu.barrier")
     for result in op.results:
         result.replace_all_uses_with(tensors.buffer_of(result).source)
     op.erase()

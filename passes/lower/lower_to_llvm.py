@@ -14,6 +14,7 @@ from xgpu.passes.llvm.scalars import SCALAR_LOWERINGS
 from xgpu.passes.llvm.threads import THREAD_LOWERINGS, declare_functions
 from xgpu.passes.llvm.vectors import VECTOR_LOWERINGS
 from xgpu.passes.support.refusals import refuse
+from xgpu.passes.support.shared_tiles import join_tiles
 from xgpu.records import dataclass
 from xgpu.structure import walk
 from xgpu.target_machine import DEFAULT_MACHINE, LATEST, TargetMachine, TargetName, create_call
@@ -57,6 +58,8 @@ class LowerToLlvm(Pass):
     def apply(self, module: ir.Module) -> None:
         copied = copied_functions(module)
         machine = self.target.machine(self.capability, self.specific)
+        if machine.has_address_spaces:
+            join_tiles(module)
         for op in module.body.operations:
             if op.operation.name == "llvm.mlir.global" and not machine.has_address_spaces:
                 op.operation.attributes["addr_space"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)

@@ -111,7 +111,8 @@ class _Ahead:
     def _widened(self, tile: NewOp) -> ir.Value:
         """Return a buffer of as many tiles as take turns."""
         type_ = ir.MemRefType(tile.buffer.type)
-        given = {name: value for name, value in attributes_of(tile.operation).items() if name != "called"}
+        asked = {"memory": tile.memory, "pad": tile.pad, "offset": tile.offset}
+        given = {name: value for name, value in asked.items() if value is not None}
         wide = ir.MemRefType.get([self._count, *type_.shape], type_.element_type)
         return NewOp.build(wide, tile.called, given, tile.operation.location)
 

@@ -1,15 +1,15 @@
 """The pass `place-barriers`."""
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.dialects.nests.loops import BarrierOp, LaunchOp, WhereOp
+from xgpu.dialects.nests.loops import BLOCK_SCOPE, WARP_SCOPE, BarrierOp, LaunchOp, WhereOp
 from xgpu.nests.barriers import MOST_ITERATIONS, Follower, statements_of
-from xgpu.nests.structure import LAUNCH, SEQ, ancestors, launches_of
+from xgpu.nests.structure import LAUNCH, PAR, SEQ, ancestors, band_at, launches_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
 from xgpu.records import dataclass
-from xgpu.structure import walk
+from xgpu.structure import following, walk
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,9 @@ class PlaceBarriers(Pass):
 
     The statements of a block are followed as it runs them, thread by thread and element by element
     (`xgpu.nests.barriers`); a barrier stands as late as it can, outside of loops if what it waits for is outside.
-    Superfluous barriers are then removed. Where following takes too much work, loops count as accessing any element, or
-    threads wait before each statement; remarks say so.
+    Where only threads of one warp meet, it is a barrier of warps, which takes a thread a few cycles; a program may ask
+    for one of the block (``#block_barrier``). Superfluous barriers are then removed. Where following takes too much
+    work, loops count as accessing any element, or threads wait before each statement; remarks say so.
     Needs map-threads: where the map keeps what is written and who reads it on one thread, there is no barrier.
 
     ```mlir
@@ -59,13 +60,19 @@ class PlaceBarriers(Pass):
         There are none where statements only follow each other: each barrier stands as late as it can.
         """
         for barrier in walk(launch.operation, BarrierOp.OPERATION_NAME):
-            following = _following(barrier)
+            after, scope = following(barrier), cast(BarrierOp, barrier.opview).scope
             barrier.erase()
-            answer = follower.run()
-            if answer != "none missing":
-                _insert(following)
+            for less in _weaker(scope, after):
+                added = _add(after, less) if less is not None else None
+                answer = follower.run()
+                if answer == "none missing":
+                    break
+                if added is not None:
+                    added.erase()
+            else:
+                _add(after, scope)
             if answer == "unknown":
-                remark(self.NAME, following, "there is too much to follow: barriers from here on may be superfluous")
+                remark(self.NAME, after, "there is too much to follow: barriers from here on may be superfluous")
                 return
 
 
@@ -75,10 +82,27 @@ def _is_straight(launch: LaunchOp) -> bool:
     return not around & {SEQ, WhereOp.OPERATION_NAME}
 
 
-def _insert(statement: ir.Operation) -> None:
-    """Have threads wait before a statement."""
+def _weaker(scope: str, statement: ir.Operation) -> list[str | None]:
+    """Return the scopes, or none, that may do in place of one before a statement."""
+    return [None, WARP_SCOPE] if scope == BLOCK_SCOPE and not _asks_for_block(statement) else [None]
+
+
+def _asks_for_block(statement: ir.Operation) -> bool:
+    """Whether a program wants a barrier before a statement to be one of the block."""
+    return statement.name == PAR and any(loop.block_barrier for loop in band_at(statement))
+
+
+def _insert(statement: ir.Operation, scope: str) -> str:
+    """Have threads wait before a statement; return which wait for each other."""
+    if _asks_for_block(statement):
+        scope = BLOCK_SCOPE
+    _add(statement, scope)
+    return scope
+
+
+def _add(statement: ir.Operation, scope: str) -> ir.Operation:
     with ir.InsertionPoint(statement), statement.location:
-        BarrierOp.build("block")
+        return BarrierOp.build(scope)
 
 
 def _insert_all(launch: LaunchOp, follower: Follower) -> None:
@@ -87,10 +111,4 @@ def _insert_all(launch: LaunchOp, follower: Follower) -> None:
         barrier.erase()
     for statement in statements_of(launch.body):
         if follower.accesses_shared(statement):
-            _insert(statement)
-
-
-def _following(op: ir.Operation) -> ir.Operation:
-    """Return the operation after one in its block."""
-    operations = [each.operation for each in op.block.operations]
-    return operations[operations.index(op) + 1]
+            _add(statement, BLOCK_SCOPE)

@@ -7,14 +7,15 @@ refuses a use of another version than the current one.
 
 from collections.abc import Iterator
 from dataclasses import field
-from typing import Literal, NoReturn
+from typing import Literal, NoReturn, cast
 
 from xgpu import ir
 from xgpu.dialects.block.memory import SharedMemoryOp
-from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
+from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp, SyncWarpOp
 from xgpu.dialects.traits import traits_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.records import dataclass
+from xgpu.structure import producer
 
 _TERMINATORS = frozenset(("scf.yield", "scf.condition", "func.return"))
 _REGION_OPS = frozenset(("scf.for", "scf.if", "scf.while"))
@@ -25,13 +26,15 @@ class TensorBuffer:
     """Memory that holds a tensor: a parameter, a constant or a tile, and the version it holds at this point.
 
     ``source`` is the value that stands for the memory: the tensor, or its address once there is one. What other threads
-    of the block write is read after a barrier if it ``is_synchronized``.
+    of the block write is read after a barrier if it ``is_synchronized``. ``offset`` is where a tile says that
+    it begins.
     """
 
     source: ir.Value
     name: str
     writable: bool
     is_tile: bool = False
+    offset: int | None = None
     version: int = 0
     passed_to_call: bool = False
     is_synchronized: bool = False
@@ -87,6 +90,10 @@ def _is_allocation(op: ir.OpView) -> bool:
     return op.operation.name == AllocateSharedOp.OPERATION_NAME
 
 
+def _offset_of(tile: ir.Value) -> int | None:
+    return cast(AllocateSharedOp, producer(tile).opview).offset
+
+
 def fail(op: ir.Operation, message: str) -> NoReturn:
     """Raise `CompilerError` about ``op``."""
     refuse("lower-tensors", op, message)
@@ -120,7 +127,10 @@ class TensorBuffers:
 
     def __init__(self, function: ir.Operation, buffers: list[TensorBuffer]):
         tiles = [op.operation.results[0] for op in function.regions[0].blocks[0].operations if _is_allocation(op)]
-        self.tiles = [TensorBuffer(tile, f"tile {number}", True, is_tile=True) for number, tile in enumerate(tiles)]
+        self.tiles = [
+            TensorBuffer(tile, f"tile {number}", True, is_tile=True, offset=_offset_of(tile))
+            for number, tile in enumerate(tiles)
+        ]
         buffers = [*buffers, *self.tiles]
         self.accesses: list[BufferUse] = []
         self.barriers: list[ir.Operation] = []
@@ -161,7 +171,7 @@ class TensorBuffers:
             self._allocate(op)
         elif name == SharedMemoryOp.OPERATION_NAME:
             self.memories.append(op)
-        elif name == SyncThreadsOp.OPERATION_NAME:
+        elif name in (SyncThreadsOp.OPERATION_NAME, SyncWarpOp.OPERATION_NAME):
             self._synchronize(op)
         elif traits.call:
             self._call(op)

@@ -14,7 +14,7 @@ from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.discardable import MAX_GRID
 from xgpu.dialects.messages import AwaitOp, PublishOp
-from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
+from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp, SyncWarpOp
 from xgpu.dialects.xgpu import LoopOp, YieldOp
 from xgpu.emit.base import Emitter, Fusion, LaunchDimensions, Launched, Signature
 from xgpu.emit.builders import Values, apply_map, extract, if_else, insert, launch_index
@@ -313,6 +313,11 @@ def shared_tiles(size: int, types: Iterable[ir.Type]) -> list[Tensor]:
 def sync_threads(tiles: Sequence[Tensor]) -> None:
     """Have a block's threads wait for each other, so that all see what each has put into the tiles."""
     assign(tiles, SyncThreadsOp.build(values_of(tiles)))
+
+
+def sync_warps(tiles: Sequence[Tensor]) -> None:
+    """Have the threads of each warp wait for each other, so that they see what each of these has put into the tiles."""
+    assign(tiles, SyncWarpOp.build(values_of(tiles)))
 
 
 @contextmanager

@@ -3,10 +3,11 @@
 from typing import cast
 
 from xgpu import ir
-from xgpu.dialects.nests.loops import BarrierOp, LaunchOp, NewOp, ParOp
+from xgpu.dialects.nests.loops import WARP_SCOPE, BarrierOp, LaunchOp, NewOp, ParOp
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled
+from xgpu.nests.lifetimes import bytes_of, shared_buffers, shared_bytes
 from xgpu.nests.structure import PAR, all_launches_of, ancestors, band_at
 from xgpu.structure import walk
 
@@ -40,9 +41,17 @@ def _launch(number: int, launch: LaunchOp, program: Compiled) -> list[str]:
     for op in walk(launch.operation, NewOp.OPERATION_NAME):
         new = cast(NewOp, op.opview)
         pad = f", rows longer by {new.pad}" if new.pad else ""
-        lines.append(f"{_INDENT}new {new.called}{_at(op)}: {ir.MemRefType(new.buffer.type)} in {new.memory}{pad}")
+        place = f", at byte {new.offset}" if new.offset is not None else ""
+        type_ = ir.MemRefType(new.buffer.type)
+        lines.append(f"{_INDENT}new {new.called}{_at(op)}: {type_} in {new.memory}{place}{pad}")
+    if taken := shared_bytes(launch):
+        whole = sum(map(bytes_of, shared_buffers(launch)))
+        lines.append(f"{_INDENT}shared memory: {taken} bytes" + (f", for buffers of {whole}" if whole != taken else ""))
     barriers = walk(launch.operation, BarrierOp.OPERATION_NAME)
-    lines.append(f"{_INDENT}barriers: {len(barriers)}" + "".join(f"{_at(op)}" for op in barriers))
+    of_warps = [op for op in barriers if cast(BarrierOp, op.opview).scope == WARP_SCOPE]
+    kinds = f" ({len(of_warps)} of warps)" if of_warps else ""
+    places = (f"{_at(op)}{' of warps' * (op in of_warps)}" for op in barriers)
+    lines.append(f"{_INDENT}barriers: {len(barriers)}{kinds}" + "".join(places))
     return lines
 
 

@@ -188,6 +188,7 @@ MAP_LOOPS: Pipeline = (
     ),
     ("pad-buffers", "after maps, which say which threads access a buffer together"),
     ("place-barriers", "after maps, which say what crosses threads"),
+    ("share-memory{{target={target}}}", "after barriers, which say what is not in use at once; after pads"),
     ("set-level{{level=mapped}}", "the level is complete"),
 )
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xgpu import ir
+from xgpu.device import DEVICES
 from xgpu.dialects import attributes
 from xgpu.dialects.nests.accesses import MAX_EXTENT, AccumulateOp, WriteOp
 from xgpu.dialects.nests.assembly import REGISTER_TYPES, AsmOp, text_problem
@@ -19,13 +20,14 @@ from xgpu.dialects.nests.loops import (
     WhereOp,
     is_side_by_side,
 )
+from xgpu.dialects.threads import TILE_ALIGNMENT
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.errors import InvalidInput, SourceLocation, did_you_mean
 from xgpu.frontend.signature import ArgumentSpec, Source
 from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
-from xgpu.loop_language.functions import COMBINERS, MMA
+from xgpu.loop_language.functions import BLOCK_BARRIER, COMBINERS, MMA
 from xgpu.loop_language.parser import FULLY_PAR
 from xgpu.loop_language.scope import Buffer, ScopedNames, Value
 from xgpu.loop_language.sizes import Spec, dtype_at, names_in, shape_of, sizes_of, spec_of_parameter, whole_number
@@ -207,10 +209,13 @@ class _Builder:
         found: dict[str, Any] = {}
         for pragma in pragmas:
             name = pragma.name
-            value: str | int = pragma.name
+            value: str | int | bool = pragma.name
             if pragma.name in MMA:
                 self._no_values(pragma)
                 name, value = "mma", MMA[pragma.name]
+            elif pragma.name == BLOCK_BARRIER:
+                self._no_values(pragma)
+                value = True
             elif pragma.name in BANDS:
                 self._no_values(pragma)
                 name = "band"
@@ -221,7 +226,7 @@ class _Builder:
             else:
                 raise InvalidInput(
                     f"'par' has no pragma '#{pragma.name}'; it has #grid, #block, #thread, #threads(n), #vector(n),"
-                    " #together(n), #mma, #no_mma",
+                    " #together(n), #mma, #no_mma, #block_barrier",
                     pragma.at,
                 )
             if name in found:
@@ -250,12 +255,17 @@ class _Builder:
                     raise InvalidInput(f"pragma '#align': expected {SIDES}, got {found['align']}", pragma.at)
             elif pragma.name == "threads":
                 found["threads"] = self._number_of(pragma, 1024)
+            elif pragma.name == BLOCK_BARRIER:
+                self._no_values(pragma)
+                found[BLOCK_BARRIER] = True
             elif pragma.name == "block":
                 # They are threads of one block in any case.
                 self._no_values(pragma)
             else:
                 raise InvalidInput(
-                    f"'fully par' has no pragma '#{pragma.name}'; it has #align(n), #block, #threads(n)", pragma.at
+                    f"'fully par' has no pragma '#{pragma.name}'; it has #align(n), #block, #threads(n),"
+                    " #block_barrier",
+                    pragma.at,
                 )
         return found
 
@@ -270,6 +280,12 @@ class _Builder:
         value = whole_number(pragma.values[0], self._visible_constants(), f"pragma '#{pragma.name}'")
         if not least <= value <= most:
             raise InvalidInput(f"pragma '#{pragma.name}': expected {least} to {most}, got {value}", pragma.at)
+        return value
+
+    def _offset_of(self, pragma: Pragma) -> int:
+        value = self._number_of(pragma, max(each.shared_bytes_optin for each in DEVICES.values()), 0)
+        if value % TILE_ALIGNMENT:
+            raise InvalidInput(f"pragma '#offset': expected a multiple of {TILE_ALIGNMENT}, got {value}", pragma.at)
         return value
 
     def _if(self, statement: If) -> None:
@@ -306,11 +322,18 @@ class _Builder:
                 found["memory"] = pragma.name
             elif pragma.name == "pad" and shape:
                 found["pad"] = self._number_of(pragma, 32)
+            elif pragma.name == "offset":
+                found["offset"] = self._offset_of(pragma)
             else:
                 raise InvalidInput(
-                    f"'new' has no pragma '#{pragma.name}'; it has #register, #shared, #scratch, and #pad(n) for rows",
+                    f"'new' has no pragma '#{pragma.name}'; it has #register, #shared, #scratch, #offset(n) for bytes"
+                    " of shared memory, and #pad(n) for rows",
                     pragma.at,
                 )
+        if "offset" in found and found.setdefault("memory", "shared") != "shared":
+            raise InvalidInput(
+                f"'{statement.name}': '#offset' is a place in shared memory, got #{found['memory']} too", statement.at
+            )
         type_ = _buffer_type(dtype.mlir, shape)
         value = NewOp.build(type_, statement.name, found, location_of(statement.at))
         self._scope.define(statement.name, Buffer(statement.name, value, dtype, shape, "new"), statement.at)

@@ -49,6 +49,9 @@ BITS = "as_"
 MMA: dict[str, bool] = {"mma": True, "no_mma": False}
 """Pragmas that ask for tensor cores, or for none."""
 
+BLOCK_BARRIER = "block_barrier"
+"""The pragma of a loop before which the whole block waits, where threads wait."""
+
 PAIR = "pair"
 """The function that makes a u32 of two values of 16 bits, the first one lowest."""
 

@@ -23,7 +23,7 @@ from xgpu.hlo.source_location import source_of, unsupported
 from xgpu.indexing.affine import AffineExpr, Dim, Division, FloorDiv
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.loop_language.functions import BITS, COMBINERS, COMPARISONS, FUNCTIONS, MMA, OPERATORS
+from xgpu.loop_language.functions import BITS, BLOCK_BARRIER, COMBINERS, COMPARISONS, FUNCTIONS, MMA, OPERATORS
 from xgpu.loop_language.lexer import KEYWORDS
 from xgpu.loop_language.parser import FULLY_PAR
 from xgpu.loop_language.syntax import (
@@ -315,6 +315,8 @@ def _loop_pragmas(par: ParOp) -> tuple[Pragma, ...]:
     found = [Pragma(par.band, (), _AT)] if par.band is not None else []
     if par.mma is not None:
         found.append(Pragma(next(name for name, asked in MMA.items() if asked == par.mma), (), _AT))
+    if par.block_barrier:
+        found.append(Pragma(BLOCK_BARRIER, (), _AT))
     return (*found, *(Pragma(name, (_number(value),), _AT) for name, value in numbers if value is not None))
 
 
@@ -326,6 +328,8 @@ def _new_pragmas(new: NewOp) -> tuple[Pragma, ...]:
     # A program asks for registers in one way, whoever has them.
     memory = "register" if new.memory == "threads" else new.memory
     found = [Pragma(memory, (), _AT)] if memory is not None else []
+    if new.offset is not None:
+        found = [Pragma("offset", (_number(new.offset),), _AT)]
     return (*found, *([Pragma("pad", (_number(new.pad),), _AT)] if new.pad else []))
 
 

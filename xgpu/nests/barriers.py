@@ -2,7 +2,9 @@
 
 The statements of a block are gone through in the order in which it runs them, loops iteration by iteration. What
 threads did to elements since the last barrier is remembered; where a thread accesses an element that another one has
-changed since then, or changes one that another one has accessed, there has to be a barrier before. What cannot be
+changed since then, or changes one that another one has accessed, there has to be a barrier before. Where only threads
+of the same warp meet, since the last barrier that these had, it is one of warps; what warps did is remembered until the
+next barrier of the block. What cannot be
 followed, an element that a value decides say, is taken to be any element, and so is what a loop accesses whose
 iterations are too many.
 """
@@ -11,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, cast
 
 from xgpu import ir
-from xgpu.dialects.nests.loops import BarrierOp, LaunchOp, ParOp, SeqOp, WhereOp
-from xgpu.nests.footprints import MOST_POINTS, Footprints, Watched
+from xgpu.dialects.nests.loops import BLOCK_SCOPE, WARP_SCOPE, BarrierOp, LaunchOp, ParOp, SeqOp, WhereOp
+from xgpu.nests.footprints import MOST_POINTS, Footprint, Footprints, Watched
 from xgpu.nests.history import READ, WRITE, History, Kind, meets
 from xgpu.nests.periods import telling_iterations
 from xgpu.nests.structure import (
@@ -30,6 +32,8 @@ from xgpu.nests.structure import (
 from xgpu.structure import walk
 
 type Answer = Literal["none missing", "one missing", "unknown"]
+type Insert = Callable[[ir.Operation, str], str]
+"""Inserts a barrier before a statement, of a scope that is enough, and returns the one that it has."""
 type _Known = Mapping[ir.Value, int]
 
 MOST_ITERATIONS = (256, 64, 16, 4, 0)
@@ -58,9 +62,10 @@ class Follower:
         self._telling: dict[ir.Operation, Sequence[int]] = {}
         for statement in statements_of(launch.body):
             self._watch(statement)
-        self._history = History()
+        self._histories = {BLOCK_SCOPE: History(), WARP_SCOPE: History()}
         self._statements: list[ir.Operation] = []
-        self._insert: Callable[[ir.Operation], None] | None = None
+        self._insert: Insert | None = None
+        self._scope = BLOCK_SCOPE
         self._work = 0
         self._most_iterations = next(
             (most for most in MOST_ITERATIONS if self._estimate(launch.body, most) <= MOST_WORK), None
@@ -75,10 +80,10 @@ class Follower:
         """Whether a statement, as `statements_of` yields them, accesses what threads share and some change."""
         return bool(self._watched.get(statement))
 
-    def run(self, insert: Callable[[ir.Operation], None] | None = None) -> Answer:
+    def run(self, insert: Insert | None = None) -> Answer:
         """Return whether barriers are missing, up to the first one; or ``insert`` each before a statement."""
         self._insert = insert
-        self._history.clear()
+        self._clear(BLOCK_SCOPE)
         self._statements.clear()
         if self._most_iterations is None:
             return "unknown"
@@ -113,13 +118,18 @@ class Follower:
             while (place := self._statement(op, known)) is not None:
                 if self._insert is None or place != op or self._work > MOST_WORK_OF_ALL:
                     return place
-                self._insert(op)
-                self._history.clear()
+                self._clear(self._insert(op, self._scope))
         return None
+
+    def _clear(self, scope: str) -> None:
+        """Forget what a barrier of a scope orders."""
+        self._histories[WARP_SCOPE].clear()
+        if scope == BLOCK_SCOPE:
+            self._histories[BLOCK_SCOPE].clear()
 
     def _statement(self, op: ir.Operation, known: _Known) -> ir.Operation | None:
         if op.name == BarrierOp.OPERATION_NAME:
-            self._history.clear()
+            self._clear(cast(BarrierOp, op.opview).scope)
         elif op in self._watched:
             return self._phase(op, self._watched[op], known)
         elif op.name == SEQ:
@@ -163,30 +173,36 @@ class Follower:
             inside = where.map.contains(cast(list[int], values))
             return self._block(where.then if inside else where.otherwise, known)
         # Either may be done, from the same state; a barrier in one is none in the other.
-        before = self._history.copy()
+        before = {scope: history.copy() for scope, history in self._histories.items()}
         if (place := self._block(where.then, known)) is not None:
             return place
-        after, self._history = self._history, before
+        after, self._histories = self._histories, before
         if (place := self._block(where.otherwise, known)) is not None:
             return place
-        self._history.add(after)
+        for scope, history in self._histories.items():
+            history.add(after[scope])
         return None
 
     def _phase(self, op: ir.Operation, accesses: Sequence[Watched], known: _Known) -> ir.Operation | None:
         """Follow what threads do between two points where all of them come by."""
-        footprints = [self._footprints.of(op, watched, known) for watched in accesses]
-        for watched, footprint in zip(accesses, footprints, strict=True):
+        footprints = {
+            scope: [self._footprints.of(op, watched, known, scope == WARP_SCOPE) for watched in accesses]
+            for scope in self._histories
+        }
+        for footprint in footprints[WARP_SCOPE]:
             self._work += _WORK_OF_ACCESS + (0 if footprint.positions is None else footprint.positions.size)
-            for kind in self._history.kinds(watched.buffer):
-                if meets(_kind_of(watched.access), kind):
-                    first = self._history.earlier(watched.buffer, kind, footprint)
-                    if first is not None:
-                        return _place(self._statements[first], op)
+        # Two warps that meet need a barrier of the block, whichever threads of one meet as well.
+        for scope, history in self._histories.items():
+            first = _latest(history, accesses, footprints[scope])
+            if first is not None:
+                self._scope = scope
+                return _place(self._statements[first], op)
         if self._work > MOST_WORK_OF_ALL:
             return op
         self._statements.append(op)
-        for watched, footprint in zip(accesses, footprints, strict=True):
-            self._history.note(watched.buffer, _kind_of(watched.access), footprint, len(self._statements) - 1)
+        for scope, history in self._histories.items():
+            for watched, footprint in zip(accesses, footprints[scope], strict=True):
+                history.note(watched.buffer, _kind_of(watched.access), footprint, len(self._statements) - 1)
         return None
 
 
@@ -206,6 +222,17 @@ def _blocks_of(op: ir.Operation) -> list[ir.Block]:
     if op.name == PAR:
         return [band_at(op)[-1].body] if cast(ParOp, op.opview).band == "block" else []
     return [region.blocks[0] for region in op.regions] if op.name in (SEQ, WhereOp.OPERATION_NAME) else []
+
+
+def _latest(history: History, accesses: Sequence[Watched], footprints: Sequence[Footprint]) -> int | None:
+    """Return the number of a statement that accesses meet something of, None if there is none."""
+    for watched, footprint in zip(accesses, footprints, strict=True):
+        for kind in history.kinds(watched.buffer):
+            if meets(_kind_of(watched.access), kind):
+                first = history.earlier(watched.buffer, kind, footprint)
+                if first is not None:
+                    return first
+    return None
 
 
 def _place(first: ir.Operation, second: ir.Operation) -> ir.Operation:

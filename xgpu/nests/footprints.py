@@ -13,6 +13,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.nests.points import holds, is_made, offset, position, variables_of
 from xgpu.nests.structure import PAR, SEQ, BufferAccess, accesses_in, ancestors, band_at, loop_of
 from xgpu.records import dataclass
+from xgpu.target_machine import WARP_SIZE
 
 type Array = np.ndarray[Any, Any]
 
@@ -55,6 +56,7 @@ class Footprints:
         self._accesses = accesses_in(kernel)
         self._common: dict[tuple[ir.Value, ir.Value], bool] = {}
         self._found: dict[tuple[ir.Operation, tuple[int, ...]], Footprint] = {}
+        self._of_warps: dict[tuple[ir.Operation, tuple[int, ...]], Footprint] = {}
 
     def watch(self, statement: ir.Operation, access: BufferAccess, buffer: int) -> Watched:
         """Return an access of a statement with what is known of it for all iterations."""
@@ -66,12 +68,18 @@ class Footprints:
         points *= math.prod(cast(SeqOp, loop.opview).extent for loop in _inner_loops(statement, variables).values())
         return Watched(access, buffer, variables, points)
 
-    def of(self, statement: ir.Operation, watched: Watched, known: Mapping[ir.Value, int]) -> Footprint:
-        """Return who accesses what, for known variables of the loops around."""
+    def of(
+        self, statement: ir.Operation, watched: Watched, known: Mapping[ir.Value, int], by_threads: bool
+    ) -> Footprint:
+        """Return who accesses what, for known variables of the loops around: which threads, or which warps."""
         key = (watched.access.op, tuple(known.get(variable, -1) for variable in watched.variables))
         if key not in self._found:
             self._found[key] = self._of(statement, watched, known)
-        return self._found[key]
+        if by_threads:
+            return self._found[key]
+        if key not in self._of_warps:
+            self._of_warps[key] = _by_warps(self._found[key])
+        return self._of_warps[key]
 
     def _threads(self, statement: ir.Operation, access: BufferAccess) -> int:
         """Return how many threads do a statement: what a block changes outside of par loops is done by the first."""
@@ -130,6 +138,12 @@ def _inner_loops(statement: ir.Operation, variables: tuple[ir.Value, ...]) -> di
         for variable, loop in loops.items()
         if loop is not None and loop.name == SEQ and any(each == statement for each in ancestors(loop))
     }
+
+
+def _by_warps(footprint: Footprint) -> Footprint:
+    if footprint.threads is None or footprint.positions is None:
+        return footprint
+    return _footprint(footprint.threads // np.int32(WARP_SIZE), footprint.positions)
 
 
 def _footprint(threads: Array, positions: Array) -> Footprint:

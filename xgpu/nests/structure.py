@@ -1,5 +1,6 @@
 """The structure of nests: which loops there are, how they are in each other, and what accesses which buffer."""
 
+import math
 from collections.abc import Iterator
 from typing import cast
 
@@ -8,7 +9,10 @@ from xgpu.dialects import attributes
 from xgpu.dialects.namespace import YIELD
 from xgpu.dialects.nests.accesses import AccumulateOp, ReadOp, WriteOp
 from xgpu.dialects.nests.loops import LaunchOp, NewOp, ParOp, SeqOp, WhereOp
+from xgpu.dialects.threads import MOST_ELEMENTS
 from xgpu.dtypes import DType, dtype_of_element
+from xgpu.errors import Unsupported
+from xgpu.hlo.source_location import source_of
 from xgpu.indexing.affine import AffineExpr, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.records import dataclass
@@ -177,6 +181,19 @@ def memory_of(buffer: ir.Value) -> str | None:
     """Return where a buffer lies, None if that is not decided; arrays of the program lie where scratch does."""
     owner = owning_op(buffer)
     return cast(NewOp, owner.opview).memory if owner.name == NewOp.OPERATION_NAME else "scratch"
+
+
+def shared_shape(new: NewOp) -> list[int]:
+    """Return the shape that a buffer has in shared memory: its rows are longer by their padding.
+
+    Raises Unsupported if it has more elements than any block has room for.
+    """
+    type_ = ir.MemRefType(new.buffer.type)
+    shape = [*type_.shape[:-1], type_.shape[-1] + (new.pad or 0)] if type_.rank else []
+    if (count := math.prod(shape)) > MOST_ELEMENTS:
+        problem = f"a buffer in shared memory has at most {MOST_ELEMENTS} elements, this one {count}"
+        raise Unsupported(problem, source_of(new.operation))
+    return shape
 
 
 def is_of_block(buffer: ir.Value) -> bool:

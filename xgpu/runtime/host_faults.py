@@ -94,15 +94,27 @@ class CheckTables:
         self._memories = (Memory * len(memories))()
         blocks = math.prod(code.cluster)
         record = ctypes.sizeof(Record) if self._checks.sites else SHADOW_BYTES
-        self._shadows = [
-            _fill(entry, memory, buffers, context, record * (blocks if memory.is_shared else 1))
-            for entry, memory in zip(self._memories, memories, strict=True)
-        ]
+        self._shadows: dict[object, Array] = {}
+        for number, (entry, memory) in enumerate(zip(self._memories, memories, strict=True)):
+            _fill(entry, memory, buffers, context)
+            if not memory.is_readonly:
+                self._watch(number, entry, memory, record * (blocks if memory.is_shared else 1))
         self._faults = (FaultRecord * (len(self._checks.accesses) * len(FAULTS)))()
         addresses = ctypes.addressof(self._memories), ctypes.addressof(self._faults)
         self._tables: Tables | BlockTables = Tables(*addresses, len(memories), threads)
         if self._checks.sites:
             self._clocks, self._remote, self._tables = _block_tables(self._tables, blocks, self._checks)
+
+    def _watch(self, number: int, entry: Memory, memory: MemoryObject, record_bytes: int) -> None:
+        """Give an array records of its bytes; tiles that share memory have the same."""
+        first, end = memory.common or (0, int(entry.size))
+        shared_by = memory.common or number
+        if shared_by not in self._shadows:
+            # The records of the bytes that an atomic access may reach past the end come on top.
+            granules = -(-(end - first + SCRATCH_BYTES) // memory.granule)
+            self._shadows[shared_by] = np.zeros(granules * record_bytes, np.uint8)
+        before = (memory.offset - first) // memory.granule if memory.common and memory.offset else 0
+        entry.shadow = self._shadows[shared_by].ctypes.data + before * record_bytes
 
     @property
     def address(self) -> int:
@@ -174,10 +186,8 @@ def _block_tables(tables: Tables, blocks: int, checks: Checks) -> tuple[Array, A
     return clocks, remote, BlockTables(*given, *pointers, units, blocks * threads, blocks, first_site, run, -1, 0, 0)
 
 
-def _fill(
-    entry: Memory, memory: MemoryObject, buffers: Sequence[Array], context: int, record_bytes: int
-) -> Array | None:
-    """Describe one array in the tables, and return the memory of its shadow if it has one."""
+def _fill(entry: Memory, memory: MemoryObject, buffers: Sequence[Array], context: int) -> None:
+    """Describe one array in the tables."""
     entry.size, entry.granule = memory.size, memory.granule.bit_length() - 1
     entry.is_shared, entry.is_readonly = memory.is_shared, memory.is_readonly
     entry.is_overwritten = memory.is_overwritten
@@ -186,13 +196,6 @@ def _fill(
         entry.base, entry.size = buffer.ctypes.data, memory.size or buffer.nbytes
     elif memory.offset is not None:
         entry.base = context + memory.offset
-    if memory.is_readonly:
-        return None
-    # The records of the bytes that an atomic access may reach past the end come on top.
-    granules = -(-(entry.size + SCRATCH_BYTES) // memory.granule)
-    shadow = np.zeros(granules * record_bytes, np.uint8)
-    entry.shadow = shadow.ctypes.data
-    return shadow
 
 
 def _description(memory: MemoryObject) -> str:

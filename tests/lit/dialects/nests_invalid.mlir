@@ -179,7 +179,7 @@ func.func @anchor_of_an_array(%x: tensor<4xf32>) {
 // -----
 
 func.func @barrier_of_the_grid() {
-  // expected-error @+1 {{attribute 'scope': expected one of "block", got "grid"}}
+  // expected-error @+1 {{attribute 'scope': expected one of "warp", "block", got "grid"}}
   "xgpu.barrier"() {scope = "grid"} : () -> ()
   return
 }

@@ -1,6 +1,6 @@
 """Programs of loops drawn at random, and what they compute, statement by statement as docs/loops.md says.
 
-Elements are s32, which wrap, so that every result is exact.
+Values are s32, which wrap, so that every result is exact; buffers may have other integers.
 """
 
 import random
@@ -107,6 +107,7 @@ def _sums(generator: random.Random, size: int) -> list[str]:
     ]
 
 
+_DTYPES = {"s32": np.int32, "s16": np.int16, "u8": np.uint8, "s64": np.int64}
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
@@ -147,7 +148,7 @@ def _run(statements: Sequence[Any], names: dict[str, int], arrays: Arrays) -> No
                     statement.then if _value(statement.condition, names, arrays) else statement.otherwise, names, arrays
                 )
             case New():
-                arrays[statement.name] = np.zeros(_sizes(statement.shape), np.int32)
+                arrays[statement.name] = np.zeros(_sizes(statement.shape), _DTYPES[statement.dtype])
             case Let():
                 names[statement.name] = _value(statement.value, names, arrays)
             case Assign(target=target):
@@ -155,7 +156,7 @@ def _run(statements: Sequence[Any], names: dict[str, int], arrays: Arrays) -> No
                 at = tuple(_value(i, names, arrays) for i in target.indices) if isinstance(target, Element) else ()
                 value = _value(statement.value, names, arrays)
                 value += int(arrays[buffer][at]) if statement.operator == "+=" else 0
-                arrays[buffer][at] = np.int64(value).astype(np.int32)
+                arrays[buffer][at] = np.int64(value).astype(arrays[buffer].dtype)
 
 
 def _value(expr: Expr, names: Mapping[str, int], arrays: Arrays) -> int:

@@ -9,12 +9,12 @@ from xgpu import ir
 from xgpu.costs.sectors import SECTOR_BYTES
 from xgpu.dialects.nests.accesses import AccumulateOp, FromIndexOp, ReadOp, ToIndexOp, WriteOp, elements_of
 from xgpu.dialects.nests.assembly import AsmOp
-from xgpu.dialects.nests.loops import AnchorOp, BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
-from xgpu.dialects.threads import MOST_ELEMENTS, AllocateSharedOp
+from xgpu.dialects.nests.loops import WARP_SCOPE, AnchorOp, BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
+from xgpu.dialects.threads import AllocateSharedOp
 from xgpu.dialects.xgpu import InDomainOp
 from xgpu.dtypes import DType, dtype_of_element
 from xgpu.emit.builders import Values, apply_map, scalar_type
-from xgpu.emit.kernel_builder import Tensor, Variable, choose, loop, sync_threads, when
+from xgpu.emit.kernel_builder import Tensor, Variable, choose, loop, sync_threads, sync_warps, when
 from xgpu.emit.nests.held import held_by_thread, held_in, parts_of
 from xgpu.emit.nests.instructions import emit_instructions
 from xgpu.emit.scalar.constants import emit_constant
@@ -27,7 +27,17 @@ from xgpu.indexing.affine import dim, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.maps.boxes import boxed
-from xgpu.nests.structure import SEQ, BufferAccess, access_of, accesses_in, band_at, is_short, memory_of, operations_of
+from xgpu.nests.structure import (
+    SEQ,
+    BufferAccess,
+    access_of,
+    accesses_in,
+    band_at,
+    is_short,
+    memory_of,
+    operations_of,
+    shared_shape,
+)
 from xgpu.records import dataclass
 from xgpu.structure import dtype_of, owning_op, walk
 
@@ -62,13 +72,8 @@ class Memories:
         for op in walk(launch.operation, NewOp.OPERATION_NAME):
             new = cast(NewOp, op.opview)
             if new.memory == "shared":
-                type_ = ir.MemRefType(new.buffer.type)
-                shape = [*type_.shape[:-1], type_.shape[-1] + (new.pad or 0)] if type_.rank else []
-                if (count := math.prod(shape)) > MOST_ELEMENTS:
-                    problem = f"a buffer in shared memory has at most {MOST_ELEMENTS} elements, this one {count}"
-                    raise Unsupported(problem, source_of(op))
                 with op.location:
-                    tile = Tensor(AllocateSharedOp.build(shape, _scalar(new.buffer)))
+                    tile = Tensor(AllocateSharedOp.build(shared_shape(new), _scalar(new.buffer), offset=new.offset))
                 memories.tensors[new.buffer] = tile
                 memories.synchronized.append(tile)
         return memories
@@ -262,7 +267,8 @@ class BodyWriter:
             self._now.registers[new.buffer] = [Variable(zero) for _ in range(count)]
 
     def _barrier(self, barrier: BarrierOp) -> None:
-        sync_threads(self._memories.synchronized)
+        wait = sync_warps if barrier.scope == WARP_SCOPE else sync_threads
+        wait(self._memories.synchronized)
 
     def _register(self, access: BufferAccess) -> Variable:
         """Return the value of a thread that an access is to."""

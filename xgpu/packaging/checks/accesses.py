@@ -10,6 +10,7 @@ from dataclasses import field, replace
 
 from xgpu import ir
 from xgpu.dialects import attributes
+from xgpu.dialects.threads import SyncThreadsOp, SyncWarpOp
 from xgpu.dialects.traits import traits_of
 from xgpu.dialects.xgpu import LoopOp
 from xgpu.indexing.affine import AffineExpr, constant, dim
@@ -17,6 +18,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.packaging.checks.intervals import interval_of, result_intervals
+from xgpu.packaging.checks.phases import Now, Phases
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, made, nested
 
@@ -62,8 +64,9 @@ class ElementAccess:
     """A read or an update of an element of an array: a parameter of the kernel, or what it allocates or makes.
 
     ``is_certain`` says whether every point of the domain makes it, and not only some, under a condition. Between two
-    accesses that have one of their ``phases`` in common there may be no barrier. ``branches`` are those around it that
-    whole blocks take, each with its branch's number: what blocks in another one do is not done by the same block.
+    accesses that have one of their ``phases`` in common there may be no barrier of the block, and with one of their
+    ``turns`` none of warps either. ``branches`` are those around it that whole blocks take, each with its branch's
+    number: what blocks in another one do is not done by the same block.
     """
 
     op: ir.Operation
@@ -74,6 +77,7 @@ class ElementAccess:
     is_plain: bool
     is_certain: bool
     phases: frozenset[int]
+    turns: frozenset[int]
     branches: Branches = ()
 
 
@@ -102,34 +106,13 @@ def accesses_of(entry: ir.Operation, functions: Mapping[str, ir.Operation]) -> F
     walk = _Walk(functions)
     walk.enter(entry)
     found = walk.found
-    return replace(found, accesses=[replace(each, phases=walk.phases.found(each.phases)) for each in found.accesses])
+    return replace(found, accesses=[_with_phases(each, walk.phases) for each in found.accesses])
 
 
-class _Phases:
-    """Parts of a kernel between barriers, by numbers; after a branch those are ``now`` in which it may have ended."""
-
-    def __init__(self) -> None:
-        self.now = frozenset((0,))
-        self._same = [0]
-
-    def barrier(self) -> None:
-        self.now = frozenset((len(self._same),))
-        self._same += self.now
-
-    def found(self, phases: frozenset[int]) -> frozenset[int]:
-        """Return phases of which some have become one."""
-        return frozenset(map(self._find, phases))
-
-    def _find(self, phase: int) -> int:
-        while self._same[phase] != phase:
-            phase = self._same[phase]
-        return phase
-
-    def join(self, phases: frozenset[int]) -> None:
-        """Make one phase of several."""
-        first, *others = phases
-        for each in others:
-            self._same[self._find(each)] = self._find(first)
+def _with_phases(access: ElementAccess, phases: Phases) -> ElementAccess:
+    """Return an access with its phases, of which some have become one."""
+    between, turns = phases.found(access.phases, access.turns)
+    return replace(access, phases=between, turns=turns)
 
 
 class _Walk:
@@ -145,7 +128,7 @@ class _Walk:
         self._identities: dict[tuple[str, str], AffineExpr] = {}
         self._intervals: dict[ir.Value, Interval | None] = {}
         self._conditions = 0
-        self.phases = _Phases()
+        self.phases = Phases()
         self._threads: set[int] = set()
         self._blocks: set[int] = set()
         self._divergent = 0
@@ -201,7 +184,7 @@ class _Walk:
 
     def _sync(self, op: ir.Operation) -> None:
         self._bind(op.results, op.operands)
-        self.phases.barrier()
+        self.phases.barrier(op.name == SyncThreadsOp.OPERATION_NAME)
         self.found.barriers_are_met &= not self._divergent
 
     def _diverges(self, constraints: Sequence[Constraint]) -> bool:
@@ -267,7 +250,8 @@ class _Walk:
         self._indices |= zip(loop.result_arguments, results, strict=True)
         diverges = self._diverges(self._constraints[constraints:])
         self._divergent += diverges
-        self._carry(op, loop.body, loop.carried_arguments, loop.inits)
+        repeats = any(interval.size > 1 for interval in map_.symbols)
+        self._carry(op, loop.body, loop.carried_arguments, loop.inits, repeats)
         self._divergent -= diverges
         self._leave(scope, constraints)
 
@@ -288,13 +272,22 @@ class _Walk:
         self._conditions -= not is_known
         self._divergent -= not is_known
 
-    def _carry(self, op: ir.Operation, body: ir.Block, carried: Sequence[ir.Value], inits: Sequence[ir.Value]) -> None:
+    def _carry(
+        self,
+        op: ir.Operation,
+        body: ir.Block,
+        carried: Sequence[ir.Value],
+        inits: Sequence[ir.Value],
+        repeats: bool = True,
+    ) -> None:
         """Walk over a loop's body; each array that it carries must be the same in every iteration."""
         self._bind_arrays(carried, inits)
         before = self.phases.now
         self._block(body)
         # An iteration begins in the phase that the one before it ends in; there may also be none.
-        self.phases.join(before | self.phases.now)
+        if repeats:
+            self.phases.join(before | self.phases.now)
+        self.phases.now = before | self.phases.now
         *_, end = body.operations
         for value, yielded in zip(carried, end.operation.operands, strict=True):
             if _is_array(value) and not _are_same([self._arrays.get(value)], [self._arrays.get(yielded)]):
@@ -305,7 +298,7 @@ class _Walk:
         scope, constraints = len(self._scope), len(self._constraints)
         given: list[list[ir.Value | None]] = []
         before = self.phases.now
-        ends = frozenset[int]() if len(op.regions[1].blocks) else before
+        ends = Now() if len(op.regions[1].blocks) else before
         for region, known in zip(op.regions, self._conditions_of(op.operands[0]), strict=True):
             self._conditions += known is None
             diverges = known is None or self._diverges(known)
@@ -405,7 +398,8 @@ class _Walk:
                 updates,
                 op.name in ("tensor.insert", "tensor.extract") or is_predicated,
                 not (self._conditions or is_predicated or self._is_decided_at_run_time()),
-                self.phases.now,
+                self.phases.now.phases,
+                self.phases.now.turns,
                 self._branches,
             )
         )
@@ -449,7 +443,8 @@ _HANDLERS = {
     "xgpu.pure_call": "_call",
     "scf.for": "_for",
     "scf.if": "_if",
-    "xgpu.sync_threads": "_sync",
+    SyncThreadsOp.OPERATION_NAME: "_sync",
+    SyncWarpOp.OPERATION_NAME: "_sync",
 }
 
 

@@ -5,23 +5,30 @@ iterations of loops, are put side by side: for each of their points which thread
 say less than that are left out, and so are blocks, as each has shared memory of its own.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from xgpu import ir
+from xgpu.dialects.attributes import int_of
+from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.affine import AffineExpr, constant, dim, linearize
 from xgpu.indexing.bijection import reached
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.packaging.checks.accesses import ElementAccess, Point
-from xgpu.structure import defining_op
+from xgpu.structure import defining_op, producer
+from xgpu.target_machine import WARP_SIZE
 
 ATOMIC = "xgpu.atomic_rmw"
 """An update that no other one of its kind comes between."""
+_LOOPS = ("xgpu.loop", "scf.for", "scf.while")
 _AT_RUN_TIME = "which element of shared memory is accessed depends on values known at run time only"
 _MEETING = "threads may access one element of shared memory with no barrier between, one of them writing"
+_REUSED = "arrays in the same shared memory may be accessed with no barrier between"
 _UNWRITTEN = "elements of shared memory may be read that nothing wrote before a barrier"
 _STRAY = "not all threads may reach a barrier"
 _MANY = "the maps of accesses to shared memory have too many points to be decided"
@@ -38,33 +45,79 @@ def meetings(accesses: Sequence[ElementAccess], barriers_are_met: bool) -> Itera
     if any(each.updates for each in accesses) and not barriers_are_met:
         yield _STRAY
     phases: dict[tuple[object, int], list[ElementAccess]] = {}
+    turns: dict[tuple[object, int], list[ElementAccess]] = {}
     for each in accesses:
         for phase in each.phases:
             phases.setdefault((each.array, phase), []).append(each)
-    for together in (each for phase in phases.values() for each in _of_one_block(phase)):
-        if any(each.updates for each in together) and (reason := _meeting(together)):
-            yield reason
+        for turn in each.turns:
+            turns.setdefault((each.array, turn), []).append(each)
+    # Two warps meet only at barriers of the block, two threads of one at its own, too.
+    for parts, threads in ((phases, WARP_SIZE), (turns, 1)):
+        for together in (each for part in parts.values() for each in _of_one_block(part)):
+            if any(each.updates for each in together) and (reason := _meeting(together, threads)):
+                yield reason
+    for array, other in _overlapping(accesses):
+        if any(each == array and (other, phase) in phases for each, phase in phases):
+            yield _REUSED
 
 
 def unwritten(accesses: Sequence[ElementAccess]) -> Iterator[str]:
     """Yield why elements of shared memory might be read that nothing wrote, in an earlier phase of the same iteration.
 
-    ``accesses`` are in the order of the program.
+    ``accesses`` are in the order of the program. What an array holds is lost where one in the same memory is written.
     """
+    overlapping = set(_overlapping(accesses))
     for number, read in enumerate(accesses):
         if read.updates and read.op.name != ATOMIC:
             continue
+        others = [
+            place for place, each in enumerate(accesses) if (each.array, read.array) in overlapping and each.updates
+        ]
         writes = [
             each
-            for each in accesses[:number]
-            if each.updates and each.array == read.array and each.phases.isdisjoint(read.phases)
+            for place, each in enumerate(accesses[:number])
+            if each.updates and each.array == read.array and each.turns.isdisjoint(read.turns)
             if each.is_plain and each.is_certain and each.point.is_known
+            if not any(place < other < number or _comes_between(accesses[other], each, read) for other in others)
         ]
         try:
             if not _are_written(read, writes):
                 yield _UNWRITTEN
         except ValueError:
             yield _MANY
+
+
+def _overlapping(accesses: Sequence[ElementAccess]) -> Iterator[tuple[ir.Value, ir.Value]]:
+    """Yield the pairs of different arrays that have bytes in common, each in both orders."""
+    spans = {array: span for array in dict.fromkeys(each.array for each in accesses) if (span := _span(array))}
+    for array, (first, end) in spans.items():
+        for other, (begin, last) in spans.items():
+            if other != array and first < last and begin < end:
+                yield array, other
+
+
+def _span(array: ir.Value) -> tuple[int, int] | None:
+    """Return the bytes of shared memory that an array takes, the first and the end, if it says where they are."""
+    offset = producer(array).attributes.get("offset")
+    if offset is None:
+        return None
+    type_ = ir.RankedTensorType(array.type)
+    element = max(1, dtype_of_element(type_.element_type).storage_bits // 8)
+    return int_of(offset), int_of(offset) + math.prod(type_.shape) * element
+
+
+def _comes_between(update: ElementAccess, write: ElementAccess, read: ElementAccess) -> bool:
+    """Whether an update is in a loop around a read that a write is not in: before the read of the next turn."""
+    around_read, around_write = _loops(read.op), _loops(write.op)
+    return any(loop in around_read and loop not in around_write for loop in _loops(update.op))
+
+
+def _loops(op: ir.Operation) -> list[ir.Operation]:
+    around = []
+    while (parent := op.parent) is not None:
+        op = parent.operation
+        around += [op] * (op.name in _LOOPS)
+    return around
 
 
 def _are_written(read: ElementAccess, writes: Sequence[ElementAccess]) -> bool:
@@ -133,8 +186,8 @@ def _of_one_block(accesses: Sequence[ElementAccess]) -> Iterator[list[ElementAcc
         yield [each for each in accesses if all(taken.get(op, number) == number for op, number in each.branches)]
 
 
-def _meeting(accesses: Sequence[ElementAccess]) -> str | None:
-    """Return why accesses to one array, in one phase, may be a race; None if they are none."""
+def _meeting(accesses: Sequence[ElementAccess], threads: int) -> str | None:
+    """Return why accesses to one array, in one phase, may be a race of groups of ``threads``; None if they are none."""
     if all(each.op.name == ATOMIC for each in accesses):
         return None
     if combining := [each.op.name for each in accesses if not each.is_plain]:
@@ -142,7 +195,7 @@ def _meeting(accesses: Sequence[ElementAccess]) -> str | None:
     if any(not each.point.is_known for each in accesses):
         return _AT_RUN_TIME
     try:
-        pairs = [_threads_and_elements(each) for each in accesses]
+        pairs = [_threads_and_elements(each, threads) for each in accesses]
     except ValueError:
         return _MANY
     # A row says that a thread accesses an element.
@@ -151,8 +204,8 @@ def _meeting(accesses: Sequence[ElementAccess]) -> str | None:
     return _MEETING if np.isin(each[counts > 1], written).any() else None
 
 
-def _threads_and_elements(access: ElementAccess) -> npt.NDArray[np.int64]:
-    """Return which thread accesses which element, at least: each pair is a column."""
+def _threads_and_elements(access: ElementAccess, threads: int) -> npt.NDArray[np.int64]:
+    """Return which group of so many threads accesses which element, at least: each pair is a column."""
     point, map_ = access.point, access.point.map
     element = linearize(map_.results, access.shape)
     needed = set(point.threads) | element.variables()[0]
@@ -160,7 +213,9 @@ def _threads_and_elements(access: ElementAccess) -> npt.NDArray[np.int64]:
         raise ValueError("blocks use other elements of their memory")
     constraints = [pair for pair in map_.constraints if pair[0].variables()[0] <= needed]
     thread: AffineExpr = constant(0)
-    for number in sorted(point.threads):
+    for number in sorted(point.threads, reverse=True):
         thread = thread * map_.dims[number].size + dim(number)
-    reduced = replace(map_, results=(thread, element), constraints=tuple(constraints)).remove_unused_dims()[0]
+    reduced = replace(map_, results=(thread // threads, element), constraints=tuple(constraints)).remove_unused_dims()[
+        0
+    ]
     return reached(reduced)

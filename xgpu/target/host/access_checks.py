@@ -4,14 +4,19 @@ Before each access a kernel calls ``ptr @xgpu_check(ptr context, i32 memory, ptr
 kind, i32 access)`` and then accesses what that returns: the address, or scratch memory if the access must not be made.
 
 For every granule of the memory that a kernel writes there is a shadow record of who accessed it last. Two accesses are
-ordered if they are the same thread's, or if a barrier of their block lies between: then their epochs differ. Everything
-else is a race if one of the two writes and one is not atomic, but for two stores to what may be overwritten. Blocks run
-one after the other, so one last write, and two readers and two atomic accesses by different threads are enough to find
-a race with each later access: the first of the two is kept while it is another block's, and replaced once a barrier
-separates it from the present.
+ordered if they are the same thread's, or if a barrier of their block lies between: then their epochs differ. So are two
+of one warp if a barrier of warps lies between: then their turns differ, and both are of the present run of the warp,
+as warps run one after the other from one barrier of the block to the next. Everything else is a race if one of the two
+writes and one is not atomic, but for two stores to what may be overwritten. Blocks run one after the other, so one last
+write, and two readers and two atomic accesses by different threads are enough to find a race with each later access:
+the first of the two is kept while it is another block's, and replaced once a barrier separates it from the present; the
+second one is kept if it is another warp's and the first one is not.
 
 As blocks run one after the other, a message that is not there when it is awaited never will be. Such a read is made of
 scratch memory that looks like one, so that it ends.
+
+Tiles that lie in the same memory have the same records, which tell the memory that was written last: what a tile held
+is lost where another one is written.
 
 Elements smaller than a word are updated atomically as part of the word around them, so an atomic access may reach past
 the end of an array whose bytes are no multiple of its own.
@@ -35,10 +40,18 @@ IN_FLIGHT, REUSED, UNFENCED, UNSEEN, OVERRUN, PENDING, UNFINISHED, UNACQUIRED = 
 """Those of blocks whose threads wait at different places: bytes that a copy writes meanwhile, or that are still read;
 no fence; an mbarrier or map that was not made yet, or a block that may have ended; an arrival too many; accumulators
 before their wait; a copy that nobody waits for; a map that was not acquired."""
-SHADOW_BYTES = 64
-"""Size of one granule's record: the last writer, two atomic accesses, two readers, the epoch of the last write.
+_ENTRY_BYTES = 16
+_WRITER, _ATOMICS, _READERS, _WRITTEN, _OWNER = (
+    0,
+    _ENTRY_BYTES,
+    3 * _ENTRY_BYTES,
+    5 * _ENTRY_BYTES,
+    5 * _ENTRY_BYTES + 4,
+)
+SHADOW_BYTES = _OWNER + 4
+"""Size of one granule's record: the last writer, two atomic accesses, two readers, epoch and memory of the last write.
 
-Who is three i32: the thread's number in the grid, from 1, the number of the access, the epoch."""
+Who is four i32: the thread's number in the grid, from 1, the number of the access, the epoch and the turn."""
 
 
 class Memory(ctypes.Structure):
@@ -133,15 +146,37 @@ done:
 }}
 """
 
-# Who (i32 thread, access, epoch) lies at %entry; %first is the epoch in which the present block began.
+# Who (i32 thread, access, epoch, turn) lies at %entry; %first is the epoch in which the present block began. Times are
+# the present epoch and turn, and the first turn of the warp since the last barrier of the block.
 _ORDER = f"""
-define internal ptr @if_unordered(ptr %record, i64 %at, i1 %matters, i32 %who, i32 %now, i32 %first, i1 %shared) {{
+define internal i1 @is_of_warp(ptr %entry, i32 %now, i32 %first_turn) {{
+{_load("epoch", "i32", "entry", 8)}
+{_load("turn", "i32", "entry", 12)}
+  %is_now = icmp eq i32 %epoch, %now
+  %is_own = icmp uge i32 %turn, %first_turn
+  %both = and i1 %is_now, %is_own
+  ret i1 %both
+}}
+
+define internal i1 @is_before(ptr %entry, i32 %now, i32 %turn_now, i32 %first_turn) {{
+{_load("turn", "i32", "entry", 12)}
+  %of_warp = call i1 @is_of_warp(ptr %entry, i32 %now, i32 %first_turn)
+  %is_past = icmp ult i32 %turn, %turn_now
+  %both = and i1 %of_warp, %is_past
+  ret i1 %both
+}}
+
+define internal ptr @if_unordered(ptr %record, i64 %at, i1 %matters, i32 %who, i32 %now, i32 %turn_now, i32 %first_turn,
+                                  i32 %first, i1 %shared) {{
   %entry = getelementptr inbounds i8, ptr %record, i64 %at
   %thread = load i32, ptr %entry
 {_load("epoch", "i32", "entry", 8)}
   %is_there = icmp ne i32 %thread, 0
   %is_other = icmp ne i32 %thread, %who
-  %is_now = icmp eq i32 %epoch, %now
+  %in_epoch = icmp eq i32 %epoch, %now
+  %before = call i1 @is_before(ptr %entry, i32 %now, i32 %turn_now, i32 %first_turn)
+  %not_before = xor i1 %before, true
+  %is_now = and i1 %in_epoch, %not_before
   %is_earlier = icmp ult i32 %epoch, %first
   %is_global = xor i1 %shared, true
   %other_block = and i1 %is_earlier, %is_global
@@ -159,34 +194,60 @@ define internal ptr @either(ptr %a, ptr %b) {{
   ret ptr %chosen
 }}
 
-define internal void @write_entry(ptr %entry, i32 %who, i32 %access, i32 %now) {{
+define internal void @write_entry(ptr %entry, i32 %who, i32 %access, i32 %now, i32 %turn_now) {{
   store i32 %who, ptr %entry
 {_store("i32", "access", "entry", 4)}
 {_store("i32", "now", "entry", 8)}
+{_store("i32", "turn_now", "entry", 12)}
   ret void
 }}
 
-define internal void @write_either(ptr %one, i32 %who, i32 %access, i32 %now, i32 %first, i1 %shared) {{
+define internal void @write_either(ptr %one, i32 %who, i32 %access, i32 %now, i32 %turn_now, i32 %first_turn,
+                                   i32 %first, i1 %shared) {{
   %thread = load i32, ptr %one
 {_load("epoch", "i32", "one", 8)}
-  %two = getelementptr inbounds i8, ptr %one, i64 12
+  %two = getelementptr inbounds i8, ptr %one, i64 {_ENTRY_BYTES}
   %is_free = icmp eq i32 %thread, 0
   %is_own = icmp eq i32 %thread, %who
   %is_past = icmp ult i32 %epoch, %now
   %is_here = icmp uge i32 %epoch, %first
   %may_end = or i1 %is_here, %shared
   %is_over = and i1 %is_past, %may_end
+  %before = call i1 @is_before(ptr %one, i32 %now, i32 %turn_now, i32 %first_turn)
   %usable = or i1 %is_free, %is_own
-  %takes_one = or i1 %usable, %is_over
-  %chosen = select i1 %takes_one, ptr %one, ptr %two
-  call void @write_entry(ptr %chosen, i32 %who, i32 %access, i32 %now)
+  %ended = or i1 %is_over, %before
+  %takes_one = or i1 %usable, %ended
+  br i1 %takes_one, label %take_one, label %may_take_two
+take_one:
+  call void @write_entry(ptr %one, i32 %who, i32 %access, i32 %now, i32 %turn_now)
+  ret void
+may_take_two:
+  %thread.two = load i32, ptr %two
+{_load("epoch.two", "i32", "two", 8)}
+  %one_of_warp = call i1 @is_of_warp(ptr %one, i32 %now, i32 %first_turn)
+  %two_of_warp = call i1 @is_of_warp(ptr %two, i32 %now, i32 %first_turn)
+  %two_of_other = xor i1 %two_of_warp, true
+  %two_is_now = icmp eq i32 %epoch.two, %now
+  %two_is_there = icmp ne i32 %thread.two, 0
+  %two_counts = and i1 %two_is_now, %two_is_there
+  %two_is_other = and i1 %two_counts, %two_of_other
+  %keeps = and i1 %one_of_warp, %two_is_other
+  br i1 %keeps, label %done, label %take_two
+take_two:
+  call void @write_entry(ptr %two, i32 %who, i32 %access, i32 %now, i32 %turn_now)
+  ret void
+done:
   ret void
 }}
 """
 
+_NOW = "i32 %now, i32 %turn, i32 %first_turn"
+_TIMES = f"i32 %who, {_NOW}"
+
 _CHECK_GRANULE = f"""
-define internal void @check_granule(ptr %tables, ptr %record, i32 %who, i32 %access, i32 %kind, i32 %now, i32 %first,
-                                    i1 %shared, i1 %overwritten, i64 %memory, i64 %offset) {{
+define internal void @check_granule(ptr %tables, ptr %record, i32 %who, i32 %access, i32 %kind, i32 %now,
+                                    i32 %turn, i32 %first_turn, i32 %first, i1 %shared, i1 %overwritten, i64 %memory,
+                                    i64 %offset) {{
   %read.bit = and i32 %kind, {READS}
   %write.bit = and i32 %kind, {WRITES}
   %atomic.bit = and i32 %kind, {ATOMIC}
@@ -196,8 +257,12 @@ define internal void @check_granule(ptr %tables, ptr %record, i32 %who, i32 %acc
   %only_writes = icmp eq i32 %kind, {WRITES}
   %may_overwrite = and i1 %only_writes, %overwritten
   %not_after_write = xor i1 %may_overwrite, true
-{_load("written", "i32", "record", 60)}
-  %is_fresh = icmp ult i32 %written, %first
+{_load("written", "i32", "record", _WRITTEN)}
+  %is_early = icmp ult i32 %written, %first
+{_load("owner", "i32", "record", _OWNER)}
+  %present = trunc i64 %memory to i32
+  %is_lost = icmp ne i32 %owner, %present
+  %is_fresh = or i1 %is_early, %is_lost
   %reads_shared = and i1 %reads, %shared
   %unwritten = and i1 %reads_shared, %is_fresh
   br i1 %unwritten, label %fresh, label %races
@@ -205,11 +270,11 @@ fresh:
   call void @record_fault(ptr %tables, i32 %access, i32 {UNWRITTEN}, i32 %who, i64 %memory, i64 %offset, ptr null)
   br label %races
 races:
-  %w = call ptr @if_unordered(ptr %record, i64 0, i1 %not_after_write, i32 %who, i32 %now, i32 %first, i1 %shared)
-  %a1 = call ptr @if_unordered(ptr %record, i64 12, i1 %plain, i32 %who, i32 %now, i32 %first, i1 %shared)
-  %a2 = call ptr @if_unordered(ptr %record, i64 24, i1 %plain, i32 %who, i32 %now, i32 %first, i1 %shared)
-  %r1 = call ptr @if_unordered(ptr %record, i64 36, i1 %writes, i32 %who, i32 %now, i32 %first, i1 %shared)
-  %r2 = call ptr @if_unordered(ptr %record, i64 48, i1 %writes, i32 %who, i32 %now, i32 %first, i1 %shared)
+  %w = call ptr @if_unordered(ptr %record, i64 {_WRITER}, i1 %not_after_write, {_TIMES}, i32 %first, i1 %shared)
+  %a1 = call ptr @if_unordered(ptr %record, i64 {_ATOMICS}, i1 %plain, {_TIMES}, i32 %first, i1 %shared)
+  %a2 = call ptr @if_unordered(ptr %record, i64 {_ATOMICS + _ENTRY_BYTES}, i1 %plain, {_TIMES}, i32 %first, i1 %shared)
+  %r1 = call ptr @if_unordered(ptr %record, i64 {_READERS}, i1 %writes, {_TIMES}, i32 %first, i1 %shared)
+  %r2 = call ptr @if_unordered(ptr %record, i64 {_READERS + _ENTRY_BYTES}, i1 %writes, {_TIMES}, i32 %first, i1 %shared)
   %w_a = call ptr @either(ptr %w, ptr %a1)
   %w_aa = call ptr @either(ptr %w_a, ptr %a2)
   %w_aar = call ptr @either(ptr %w_aa, ptr %r1)
@@ -222,20 +287,21 @@ race:
 remember:
   br i1 %plain, label %plainly, label %atomically
 atomically:
-  %atomics = getelementptr inbounds i8, ptr %record, i64 12
-  call void @write_either(ptr %atomics, i32 %who, i32 %access, i32 %now, i32 %first, i1 %shared)
+  %atomics = getelementptr inbounds i8, ptr %record, i64 {_ATOMICS}
+  call void @write_either(ptr %atomics, i32 %who, i32 %access, {_NOW}, i32 %first, i1 %shared)
   br i1 %writes, label %wrote, label %done
 plainly:
   br i1 %writes, label %wrote_plainly, label %read
 wrote_plainly:
-  call void @write_entry(ptr %record, i32 %who, i32 %access, i32 %now)
+  call void @write_entry(ptr %record, i32 %who, i32 %access, i32 %now, i32 %turn)
   br label %wrote
 wrote:
-{_store("i32", "now", "record", 60)}
+{_store("i32", "now", "record", _WRITTEN)}
+{_store("i32", "present", "record", _OWNER)}
   br label %done
 read:
-  %readers = getelementptr inbounds i8, ptr %record, i64 36
-  call void @write_either(ptr %readers, i32 %who, i32 %access, i32 %now, i32 %first, i1 %shared)
+  %readers = getelementptr inbounds i8, ptr %record, i64 {_READERS}
+  call void @write_either(ptr %readers, i32 %who, i32 %access, {_NOW}, i32 %first, i1 %shared)
   br label %done
 done:
   ret void
@@ -278,6 +344,8 @@ entry:
 {_load("thread", "i32", "context", offset_of("thread"))}
 {_load("now", "i32", "context", offset_of("epoch"))}
 {_load("first", "i32", "context", offset_of("first_epoch"))}
+{_load("turn", "i32", "context", offset_of("turn"))}
+{_load("first_turn", "i32", "context", offset_of("first_turn"))}
 {_field(Tables, "memories", "ptr", "tables", "memories")}
 {_field(Tables, "block_threads", "i64", "tables", "block_threads")}
   %scratch = getelementptr inbounds i8, ptr %context, i64 {SCRATCH}
@@ -373,8 +441,8 @@ granules:
   %record.start = mul i64 %g, {SHADOW_BYTES}
   %record = getelementptr i8, ptr %shadow, i64 %record.start
   %byte = shl i64 %g, %granule
-  call void @check_granule(ptr %tables, ptr %record, i32 %who, i32 %access, i32 %kind, i32 %now, i32 %first,
-                           i1 %shared, i1 %overwritten, i64 %number, i64 %byte)
+  call void @check_granule(ptr %tables, ptr %record, i32 %who, i32 %access, i32 %kind, {_NOW},
+                           i32 %first, i1 %shared, i1 %overwritten, i64 %number, i64 %byte)
   %g.next = add i64 %g, 1
   %is_last = icmp eq i64 %g, %granule.last
   br i1 %is_last, label %done, label %granules

@@ -114,12 +114,13 @@ done:
 """
 
 
-def coroutine_driver(launch: DriverLaunch, barriers: int) -> str:
+def coroutine_driver(launch: DriverLaunch, barriers: int, of_warps: int = 0) -> str:
     """Return LLVM IR of a driver that has `RUN_BLOCKS` run the blocks, and of the function that makes it a thread.
 
-    Sites up to ``barriers`` are barriers, those above shuffles.
+    Sites up to ``barriers`` are barriers of the block, the next ``of_warps`` those of warps, and those above shuffles.
     """
-    return _coroutine_driver(launch, RUN_BLOCKS, (*launch.block, *launch.grid[:2], barriers, launch.frames))
+    shape = (*launch.block, *launch.grid[:2], barriers, barriers + of_warps, launch.frames)
+    return _coroutine_driver(launch, RUN_BLOCKS, shape)
 
 
 def cluster_driver(launch: DriverLaunch, shared_end: int, state: int, is_checked: bool) -> str:
@@ -158,7 +159,7 @@ RUN_BLOCKS = "xgpu_run_blocks"
 RUN_CLUSTERS, RUN_CHECKED_CLUSTERS = "xgpu_run_clusters", "xgpu_run_checked_clusters"
 """Those of kernels whose threads wait at different places, plain and sanitized; `xgpu.target.host.block.scheduler`."""
 
-_SHAPE = "bx by bz gx gy barriers frames".split()
+_SHAPE = "bx by bz gx gy barriers warp.barriers frames".split()
 
 
 def _run_blocks() -> str:
@@ -329,16 +330,20 @@ warp:
   %warp.full = add nuw nsw i64 %warp.first, {WARP}
   %is_full = icmp ule i64 %warp.full, %count
   %warp.last = select i1 %is_full, i64 %warp.full, i64 %count
-  br label %turn
-turn:
+  %turn.before = load i32, ptr %turn
+  %turn.begin = add i32 %turn.before, 1
+  store i32 %turn.begin, ptr %turn
+  store i32 %turn.begin, ptr %first_turn
+  br label %exchange
+exchange:
   %gave = load ptr, ptr %write_slots
   %took = load ptr, ptr %read_slots
   store ptr %gave, ptr %read_slots
   store ptr %took, ptr %write_slots
   br label %lane
 lane:
-  %t = phi i64 [ %warp.first, %turn ], [ %t.next, %lane.met ]
-  %before = phi i32 [ -1, %turn ], [ %expected, %lane.met ]
+  %t = phi i64 [ %warp.first, %exchange ], [ %t.next, %lane.met ]
+  %before = phi i32 [ -1, %exchange ], [ %expected, %lane.met ]
   %t.number = trunc i64 %t to i32
   store i32 %t.number, ptr %thread
   %t.offset = mul i64 %t, %stride
@@ -355,8 +360,15 @@ lane.met:
   br i1 %lane.more, label %lane, label %turn.end
 turn.end:
   %expected.wide = zext i32 %expected to i64
-  %is_shuffle = icmp ugt i64 %expected.wide, %barriers
-  br i1 %is_shuffle, label %turn, label %warp.end
+  %is_of_warp = icmp ugt i64 %expected.wide, %barriers
+  br i1 %is_of_warp, label %turn.next, label %warp.end
+turn.next:
+  %is_barrier_of_warp = icmp ule i64 %expected.wide, %warp.barriers
+  %later = zext i1 %is_barrier_of_warp to i32
+  %turn.old = load i32, ptr %turn
+  %turn.new = add i32 %turn.old, %later
+  store i32 %turn.new, ptr %turn
+  br label %exchange
 warp.end:
   %reached = phi i32 [ %expected, %turn.end ]
   %no_warp_before = icmp eq i32 %awaited, -1

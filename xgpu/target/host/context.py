@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from xgpu import ir
 from xgpu.device import DEVICES
-from xgpu.dialects.attributes import FLAGS, SHARED_BYTES, int_of
+from xgpu.dialects.attributes import FLAGS, SHARED_BYTES, SHARED_OFFSET, int_of
 from xgpu.errors import CompilerError
 from xgpu.records import dataclass
 from xgpu.structure import walk
@@ -28,11 +28,12 @@ SCRATCH_BYTES = 512
 class Header(ctypes.Structure):
     """The start of a context. Threads store what they wait for in ``site`` (0: nothing more to do) and then suspend.
 
-    Epochs count up from 1 with every block and every barrier; ``first_epoch`` is that of the block's start. Lanes store
-    what they give to a shuffle in ``write_slots``, and read from ``read_slots`` what others gave: ``PIECES`` numbers a
-    lane. If the threads of a block do not meet, ``diverged`` is 1, and two ``threads`` and their ``sites`` say where.
-    Where threads wait at different places a block has a ``state`` (`xgpu.target.host.block`), and ``stop`` says why not
-    all came to their end.
+    Epochs count up from 1 with every block and every barrier; ``first_epoch`` is that of the block's start. Turns count
+    up with every warp that begins to run, and with each of its barriers; ``first_turn`` is that of the begin. Lanes
+    store what they give to a shuffle in ``write_slots``, and read from ``read_slots`` what others gave: ``PIECES``
+    numbers a lane. If the threads of a block do not meet, ``diverged`` is 1, and two ``threads`` and their ``sites``
+    say where. Where threads wait at different places a block has a ``state`` (`xgpu.target.host.block`), and ``stop``
+    says why not all came to their end.
     """
 
     _fields_ = [
@@ -42,6 +43,8 @@ class Header(ctypes.Structure):
         ("block_index", ctypes.c_int32 * 3),
         ("epoch", ctypes.c_int32),
         ("first_epoch", ctypes.c_int32),
+        ("turn", ctypes.c_int32),
+        ("first_turn", ctypes.c_int32),
         ("diverged", ctypes.c_int32),
         ("threads", ctypes.c_int32 * 2),
         ("sites", ctypes.c_int32 * 2),
@@ -94,7 +97,9 @@ def is_tile(op: ir.Operation) -> bool:
 
 
 def place_tiles(module: ir.Module, kernel: ir.Operation) -> tuple[ContextTile, ...]:
-    """Lay out the module's tiles in a context; the dynamic one, of no size, comes last and takes xgpu.shared_bytes.
+    """Lay out the module's tiles in a context, those first that say where they begin.
+
+    The dynamic one, of no size, comes last and takes xgpu.shared_bytes.
 
     Raises CompilerError for a tile with an initial value or an alignment above ``ALIGNMENT``, and for more bytes than
     any device has.
@@ -102,7 +107,7 @@ def place_tiles(module: ir.Module, kernel: ir.Operation) -> tuple[ContextTile, .
     tiles = [op.operation for op in module.body.operations if is_tile(op.operation)]
     dynamic = int_of(kernel.attributes[SHARED_BYTES]) if SHARED_BYTES in kernel.attributes else 0
     placed, end = [], SHARED
-    for tile in sorted(tiles, key=lambda op: not size_of(_tile_type(op))):
+    for tile in sorted(tiles, key=lambda op: (not size_of(_tile_type(op)), SHARED_OFFSET not in op.attributes)):
         name = ir.StringAttr(tile.attributes["sym_name"]).value
         if _has_value(tile):
             raise CompilerError(f"the global '{name}' is written and has an initial value: tiles have none on the GPU")
@@ -112,8 +117,10 @@ def place_tiles(module: ir.Module, kernel: ir.Operation) -> tuple[ContextTile, .
                 f"the tile '{name}' is aligned to {alignment} bytes, on the host at most to {ALIGNMENT}"
             )
         start, size = round_up(end, max(alignment, 16)), size_of(_tile_type(tile))
+        if SHARED_OFFSET in tile.attributes:
+            start = SHARED + int_of(tile.attributes[SHARED_OFFSET])
         placed.append(ContextTile(name, start, size or dynamic))
-        end = start + size
+        end = max(end, start + size)
     needed = max((tile.offset + tile.size - SHARED for tile in placed), default=0)
     if needed > MOST_SHARED:
         raise CompilerError(f"the tiles take {needed} bytes of shared memory, no device has over {MOST_SHARED}")

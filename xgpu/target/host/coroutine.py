@@ -2,9 +2,10 @@
 
 The coroutine lives as long as a driver call: it suspends at the start of every block, at barriers and at shuffles, each
 time with the number of that site in the context, and a driver resumes the threads in turn (`block_driver`). Calls of
-``void @xgpu_host_barrier()``, ``i32 @xgpu_host_shuffle_xor(i32 value, i32 distance)`` and
-``i32 @xgpu_host_shuffle_idx(i32 value, i32 lane)`` are the sites. So are those of ``void @xgpu_host_pause(i64)``, the
-only ones in kernels whose threads wait at different places: they suspend only if the number is not 0.
+``void @xgpu_host_barrier()``, ``void @xgpu_host_warp_barrier()``, ``i32 @xgpu_host_shuffle_xor(i32 value, i32
+distance)`` and ``i32 @xgpu_host_shuffle_idx(i32 value, i32 lane)`` are the sites. So are those of ``void
+@xgpu_host_pause(i64)``, the only ones in kernels whose threads wait at different places: they suspend only if the
+number is not 0.
 """
 
 from collections.abc import Sequence
@@ -27,9 +28,9 @@ from xgpu.target.host.context import (
 )
 from xgpu.target.host.frames import keep_values
 from xgpu.target.llvm.ops import DYNAMIC_INDEX, Instruction, LlvmWriter
-from xgpu.target_machine import HOST, HOST_BARRIER, HOST_PAUSE, HOST_SHUFFLES
+from xgpu.target_machine import HOST, HOST_BARRIER, HOST_PAUSE, HOST_SHUFFLES, HOST_WARP_BARRIER
 
-BARRIER = HOST_BARRIER
+BARRIER, WARP_BARRIER = HOST_BARRIER, HOST_WARP_BARRIER
 SHUFFLE = HOST_SHUFFLES["xor"]
 SHUFFLE_FROM = HOST_SHUFFLES["idx"]
 _SHUFFLES = (SHUFFLE, SHUFFLE_FROM)
@@ -47,10 +48,12 @@ _FIXED_PREFIXES = ("llvm.intr.mem", "llvm.intr.masked", "llvm.intr.lifetime", "l
 
 @dataclass(frozen=True)
 class Site:
-    """A place where threads wait for each other: one barrier, or shuffles done in one step."""
+    """A place where threads wait for each other: one barrier, of a block or its warps, or shuffles done in one step."""
 
     calls: tuple[ir.Operation, ...]
     is_shuffle: bool
+    is_of_warp: bool = False
+    """Whether it is one where the threads of a warp wait."""
 
 
 def sync_calls(function: ir.Operation) -> list[ir.Operation]:
@@ -59,7 +62,7 @@ def sync_calls(function: ir.Operation) -> list[ir.Operation]:
 
 
 def find_sites(module: ir.Module, kernel: ir.Operation) -> list[Site]:
-    """Return the kernel's barriers, then its shuffles. Raises CompilerError for one in any other function.
+    """Return the kernel's barriers, those of warps, then its shuffles. Raises CompilerError for any elsewhere.
 
     Shuffles are done in as few steps as possible: operations are reordered, those that access memory stay in place.
     """
@@ -67,25 +70,27 @@ def find_sites(module: ir.Module, kernel: ir.Operation) -> list[Site]:
         if function != kernel and sync_calls(function):
             name = ir.StringAttr(function.attributes["sym_name"]).value
             raise CompilerError(f"the function '{name}' has a barrier or shuffle: on the host only kernels may")
-    barriers, shuffles = [], []
+    barriers, of_warps, shuffles = [], list[Site](), []
     for block in kernel.regions[0].blocks:
         movable: list[ir.Operation] = []
         for op in [op.operation for op in block.operations]:
             callee = _sync_callee(op)
             if callee in (BARRIER, HOST_PAUSE):
                 barriers.append(Site((op,), is_shuffle=False))
+            if callee == WARP_BARRIER:
+                of_warps.append(Site((op,), is_shuffle=False, is_of_warp=True))
             if callee in _SHUFFLES or (op.name not in _FIXED and not op.name.startswith(_FIXED_PREFIXES)):
                 movable.append(op)
             else:
                 shuffles += _steps(movable, op)
                 movable = []
-    return [*barriers, *shuffles]
+    return [*barriers, *of_warps, *shuffles]
 
 
 def _sync_callee(op: ir.Operation) -> str | None:
     callee = op.attributes.get("callee") if op.name == "llvm.call" else None
     name = ir.FlatSymbolRefAttr(callee).value if callee is not None else None
-    return name if name in (BARRIER, HOST_PAUSE, *_SHUFFLES) else None
+    return name if name in (BARRIER, WARP_BARRIER, HOST_PAUSE, *_SHUFFLES) else None
 
 
 def _steps(movable: Sequence[ir.Operation], following: ir.Operation) -> list[Site]:

@@ -91,16 +91,17 @@ def _with_driver(
     sites = find_sites(module, kernel)
     if not sites:
         return Ready(module, launch, loop_driver(launch), frames, end, checks=checks)
-    barriers = sum(not site.is_shuffle for site in sites)
+    barriers = sum(not site.is_shuffle and not site.is_of_warp for site in sites)
+    of_warps = sum(site.is_of_warp for site in sites)
     threads = math.prod(launch.block)
-    if barriers < len(sites) and threads % WARP:
+    if any(site.is_shuffle for site in sites) and threads % WARP:
         raise CompilerError(
             f"kernel '{launch.name}' has a shuffle, in which all {WARP} threads of a warp take part, and blocks of "
             f"{threads} threads, which are not whole warps"
         )
-    waits = _names(kernel, sites, barriers)
+    waits = _names(kernel, sites)
     make_coroutine(kernel, sites, launch.block)
-    driver = coroutine_driver(launch, barriers)
+    driver = coroutine_driver(launch, barriers, of_warps)
     return Ready(module, launch, driver, frames, end, waits, checks, is_coroutine=True)
 
 
@@ -128,12 +129,14 @@ def _with_clusters(
     return Ready(module, launch, driver, frames, end, waits, checks, is_coroutine=True)
 
 
-def _names(kernel: ir.Operation, sites: Sequence[Site], barriers: int) -> tuple[tuple[str, SourceOperation], ...]:
+def _names(kernel: ir.Operation, sites: Sequence[Site]) -> tuple[tuple[str, SourceOperation], ...]:
     state = ir.AsmState(kernel)
-    named = []
-    for number, site in enumerate(sites):
-        name = f"shuffle {number - barriers + 1}" if site.is_shuffle else f"barrier {number + 1}"
-        named.append((name, place_of(site.calls[0], state)))
+    named: list[tuple[str, SourceOperation]] = []
+    counts = {"shuffle": 0, "barrier of warps": 0, "barrier": 0}
+    for site in sites:
+        kind = "shuffle" if site.is_shuffle else "barrier of warps" if site.is_of_warp else "barrier"
+        counts[kind] += 1
+        named.append((f"{kind} {counts[kind]}", place_of(site.calls[0], state)))
     return tuple(named)
 
 

@@ -16,7 +16,7 @@ from xgpu.target.host.block_driver import Dim3
 from xgpu.target.host.labels import SourceOperation
 from xgpu.target.host.sanitizer import Checks
 
-FORMAT = 3
+FORMAT = 4
 """Goes up when the text of a kernel changes its meaning, or the functions that kernels call do."""
 
 PIECES_PER_WORKER = 4

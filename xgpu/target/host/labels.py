@@ -19,7 +19,7 @@ from xgpu.structure import walk
 _MARK = "xgpu lowered: "
 _LABELLED = frozenset(
     (
-        *"llvm.load llvm.store llvm.atomicrmw llvm.cmpxchg gpu.barrier gpu.shuffle".split(),
+        *"llvm.load llvm.store llvm.atomicrmw llvm.cmpxchg gpu.barrier xgpu.sync_warp gpu.shuffle".split(),
         *(op.OPERATION_NAME for op in (*COPY_OPS, *WAIT_OPS, *MATRIX_OPS)),
     )
 )

@@ -1,7 +1,7 @@
 """Checks before every access of a host-lowered kernel: what ``--sanitize`` adds. `access_checks` says what they do."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xgpu import ir
 from xgpu.dialects.attributes import AWAITS as AWAITS_ATTRIBUTE
@@ -38,7 +38,8 @@ class MemoryObject:
 
     ``parameter`` is the number of the kernel's buffer that it is, else None; ``offset`` where in the context it is if
     it is a tile; ``size`` its bytes, those that the kernel states for a buffer (0: unknown). ``granule`` bytes of it
-    are always accessed together. ``is_overwritten`` says that several threads may store to the same element.
+    are always accessed together. ``is_overwritten`` says that several threads may store to the same element. ``common``
+    are the bytes of the context, from the first to the end, that it and other tiles lie in, if these share memory.
     """
 
     name: str
@@ -48,6 +49,7 @@ class MemoryObject:
     is_overwritten: bool = False
     parameter: int | None = None
     offset: int | None = None
+    common: tuple[int, int] | None = None
 
     @property
     def is_shared(self) -> bool:
@@ -198,12 +200,21 @@ class _Inserter:
             memories.append(
                 MemoryObject(self._buffer_name(number), size, self._granule(number), *flags, parameter=number)
             )
-        for tile in self._tiles:
-            memories.append(MemoryObject(tile.name, tile.size, self._granule(len(memories)), offset=tile.offset))
+        memories += self._tile_memories(len(memories))
         for constant in self._constants:
             size = size_of(ir.TypeAttr(constant.attributes["global_type"]).value)
             memories.append(MemoryObject(_name(constant), size, self._granule(len(memories)), is_readonly=True))
         return Checks(tuple(self._accesses), tuple(memories))
+
+    def _tile_memories(self, first: int) -> Iterator[MemoryObject]:
+        """Yield the tiles, of which the first has the number ``first``; those that share memory have one granule."""
+        common = [_common(tile, self._tiles) for tile in self._tiles]
+        for tile, its in zip(self._tiles, common, strict=True):
+            beside = [first + number for number, each in enumerate(common) if each == its]
+            granule = math.gcd(*map(self._granule, beside))
+            yield MemoryObject(
+                tile.name, tile.size, granule, offset=tile.offset, common=its if len(beside) > 1 else None
+            )
 
     def _buffer_name(self, number: int) -> str:
         if self._inputs is None:
@@ -212,6 +223,17 @@ class _Inserter:
 
     def _granule(self, number: int) -> int:
         return math.gcd(self._granules.get(number, 0), self._granules.get(_DYNAMIC, 0)) or 1
+
+
+def _common(tile: ContextTile, tiles: Sequence[ContextTile]) -> tuple[int, int]:
+    """Return the bytes in which a tile lies, all tiles that share some with it, with those, and so on."""
+    first, end = tile.offset, tile.offset + tile.size
+    while True:
+        inside = [each for each in tiles if each.offset < end and first < each.offset + each.size]
+        wider = min(each.offset for each in inside), max(each.offset + each.size for each in inside)
+        if wider == (first, end):
+            return wider
+        first, end = wider
 
 
 def _name(op: ir.Operation) -> str:

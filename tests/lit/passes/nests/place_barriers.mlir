@@ -76,3 +76,77 @@ func.func @loop(%arg0: memref<4x8x64xf32> {xgpu.access = "in", xgpu.called = "A"
   }) {block = 64 : i64, grid = 4 : i64} : () -> ()
   return
 }
+
+// -----
+
+// Threads that are neighbours are of one warp; what crosses warps needs a barrier of the block.
+// CHECK-LABEL: func.func @warps
+// CHECK: "xgpu.barrier"() {scope = "warp"} : () -> ()
+// CHECK: "xgpu.barrier"() {scope = "block"} : () -> ()
+// CHECK-NOT: xgpu.barrier
+func.func @warps(%arg0: memref<2x64xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<2x64xf32> {xgpu.access = "out", xgpu.called = "C"}) {
+  "xgpu.launch"() ({
+    "xgpu.par"() ({
+    ^bb0(%arg2: index):
+      %0 = "xgpu.new"() {called = "t", memory = "shared"} : () -> memref<64xf32>
+      %1 = "xgpu.new"() {called = "u", memory = "shared"} : () -> memref<64xf32>
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %2 = "xgpu.read"(%arg0, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 1], d1 in [0, 63]>} : (memref<2x64xf32>, index, index) -> tensor<f32>
+        "xgpu.write"(%2, %0, %arg3) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (tensor<f32>, memref<64xf32>, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {band = "thread", called = "i", extent = 64 : i64, map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : () -> ()
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %2 = "xgpu.read"(%0, %arg3) {map = #xgpu.map<(d0) -> ((d0 floordiv 2) * 2 - (d0 mod 2) + 1), d0 in [0, 63]>} : (memref<64xf32>, index) -> tensor<f32>
+        "xgpu.write"(%2, %1, %arg3) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (tensor<f32>, memref<64xf32>, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {band = "thread", called = "i", extent = 64 : i64, map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : () -> ()
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %2 = "xgpu.read"(%1, %arg3) {map = #xgpu.map<(d0) -> (-d0 + 63), d0 in [0, 63]>} : (memref<64xf32>, index) -> tensor<f32>
+        "xgpu.write"(%2, %arg1, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 1], d1 in [0, 63]>} : (tensor<f32>, memref<2x64xf32>, index, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {band = "thread", called = "i", extent = 64 : i64, map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : () -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "block", called = "b", extent = 2 : i64, map = #xgpu.map<(d0) -> (d0), d0 in [0, 1]>} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) {block = 64 : i64, grid = 2 : i64} : () -> ()
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @asked
+// CHECK-COUNT-2: "xgpu.barrier"() {scope = "block"} : () -> ()
+// CHECK-NOT: xgpu.barrier
+func.func @asked(%arg0: memref<2x64xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<2x64xf32> {xgpu.access = "out", xgpu.called = "C"}) {
+  "xgpu.launch"() ({
+    "xgpu.par"() ({
+    ^bb0(%arg2: index):
+      %0 = "xgpu.new"() {called = "t", memory = "shared"} : () -> memref<64xf32>
+      %1 = "xgpu.new"() {called = "u", memory = "shared"} : () -> memref<64xf32>
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %2 = "xgpu.read"(%arg0, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 1], d1 in [0, 63]>} : (memref<2x64xf32>, index, index) -> tensor<f32>
+        "xgpu.write"(%2, %0, %arg3) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (tensor<f32>, memref<64xf32>, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {band = "thread", called = "i", extent = 64 : i64, map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : () -> ()
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %2 = "xgpu.read"(%0, %arg3) {map = #xgpu.map<(d0) -> ((d0 floordiv 2) * 2 - (d0 mod 2) + 1), d0 in [0, 63]>} : (memref<64xf32>, index) -> tensor<f32>
+        "xgpu.write"(%2, %1, %arg3) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (tensor<f32>, memref<64xf32>, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {band = "thread", block_barrier = true, called = "i", extent = 64 : i64, map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : () -> ()
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %2 = "xgpu.read"(%1, %arg3) {map = #xgpu.map<(d0) -> (-d0 + 63), d0 in [0, 63]>} : (memref<64xf32>, index) -> tensor<f32>
+        "xgpu.write"(%2, %arg1, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 1], d1 in [0, 63]>} : (tensor<f32>, memref<2x64xf32>, index, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {band = "thread", called = "i", extent = 64 : i64, map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : () -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "block", called = "b", extent = 2 : i64, map = #xgpu.map<(d0) -> (d0), d0 in [0, 1]>} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) {block = 64 : i64, grid = 2 : i64} : () -> ()
+  return
+}

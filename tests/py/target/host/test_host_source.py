@@ -45,7 +45,7 @@ def test_damaged_text(source: HostSource) -> None:
 
 
 def test_another_format(source: HostSource) -> None:
-    with pytest.raises(InvalidInput, match="a kernel has format 99, and this xgpu reads format 3: compile it again"):
+    with pytest.raises(InvalidInput, match="a kernel has format 99, and this xgpu reads format 4: compile it again"):
         from_text(changed(source, format=99))
 
 

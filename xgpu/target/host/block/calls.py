@@ -11,7 +11,15 @@ from xgpu.structure import defining_op, walk
 from xgpu.target.host.access_checks import READS, WRITES
 from xgpu.target.host.context import context_of, defined_functions
 from xgpu.target.host.labels import SourceOperation, place_of
-from xgpu.target_machine import HOST, HOST_BARRIER, HOST_BLOCK_PREFIX, HOST_PAUSE, HOST_SHUFFLES, create_call
+from xgpu.target_machine import (
+    HOST,
+    HOST_BARRIER,
+    HOST_BLOCK_PREFIX,
+    HOST_PAUSE,
+    HOST_SHUFFLES,
+    HOST_WARP_BARRIER,
+    create_call,
+)
 
 REGISTER_FUNCTIONS = frozenset(f"{HOST_BLOCK_PREFIX}{name}" for name in ("registers", "lane_operands", "lane_result"))
 """The functions that return memory of the runtime, which is no array's."""
@@ -44,6 +52,8 @@ def whole_warps_of(module: ir.Module) -> str | None:
                 return f"xgpu.{name.removeprefix(HOST_BLOCK_PREFIX)}"
             if name in HOST_SHUFFLES.values():
                 return "gpu.shuffle"
+            if name == HOST_WARP_BARRIER:
+                return "xgpu.sync_warp"
     return None
 
 
@@ -75,6 +85,8 @@ def _expand_barriers(function: ir.Operation) -> None:
         with ir.InsertionPoint(call), call.location:
             if callee == HOST_BARRIER:
                 create_call(HOST_PAUSE, [create_call(f"{HOST_BLOCK_PREFIX}barrier", [], [i64]).results[0]], [])
+            elif callee == HOST_WARP_BARRIER:
+                create_call(HOST_PAUSE, [create_call(f"{HOST_BLOCK_PREFIX}warp_barrier", [], [i64]).results[0]], [])
             elif callee in modes:
                 value, by = (b.op("zext", [operand], i64) for operand in call.operands)
                 create_call(HOST_PAUSE, [create_call(f"{HOST_BLOCK_PREFIX}shuffle", [value], [i64]).results[0]], [])

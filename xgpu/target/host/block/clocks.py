@@ -12,14 +12,15 @@ from ctypes import POINTER, Structure, c_int32, c_int64, c_void_p
 from xgpu.dialects.discardable import MAX_THREADS_PER_BLOCK
 from xgpu.target.host.block.state import GROUP_THREADS, MOST_MBARRIERS, NAMED_BARRIERS, BlockState
 from xgpu.target.host.block.threads import state_of
-from xgpu.target.host.context import Header
+from xgpu.target.host.context import WARP, Header
 from xgpu.target.host.language.words import Pointer, cast, compiled, fill
 
 _COPYING_AGENTS = 64
 """Units of a block that copy for mbarriers; one for several of them if there are more."""
 AGENTS = _COPYING_AGENTS + MAX_THREADS_PER_BLOCK // GROUP_THREADS
 """Those, and units that multiply, one for each warp group."""
-_BARRIER_ROWS = 2 * (NAMED_BARRIERS + 1)
+_WARP_ROWS = 2 * (NAMED_BARRIERS + 1)
+_BARRIER_ROWS = _WARP_ROWS + 2 * (MAX_THREADS_PER_BLOCK // WARP)
 CLUSTER_BARRIER = NAMED_BARRIERS
 """The number of the cluster's barrier among those of its first block."""
 OBJECT_ROWS = _BARRIER_ROWS + 3 * MOST_MBARRIERS
@@ -96,6 +97,12 @@ def object_row(context: Pointer[Header], number: int) -> Pointer[c_int32]:
     state = state_of(context)
     tables = tables_of(context)
     return clock_row(tables, tables.threads + state.rank * OBJECT_ROWS + number)
+
+
+@compiled
+def warp_row(context: Pointer[Header], warp: int) -> Pointer[c_int32]:
+    """A row of the barrier of a warp's threads."""
+    return object_row(context, _WARP_ROWS + 2 * warp)
 
 
 @compiled

@@ -16,7 +16,7 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     *(waits.set_registers, copies.async_copy, copies.async_commit, copies.async_wait, copies.bulk_store),
     *(copies.tensor_store, copies.bulk_commit, copies.bulk_wait, loads.bulk_load, loads.tensor_load),
     *(loads.tensor_load_multicast, loads.encode_tensor_map, loads.acquire_tensor_map),
-    *(warps.elect, warps.is_elected, warps.shuffle, warps.shuffle_xor, warps.shuffle_idx),
+    *(warps.elect, warps.is_elected, warps.warp_barrier, warps.shuffle, warps.shuffle_xor, warps.shuffle_idx),
     *(warps.load_matrix, warps.store_matrix, warps.mma, warps.mma_f64, warps.lane_operands, warps.lane_result),
     *(products.warpgroup_mma, products.warpgroup_fence, products.warpgroup_commit, products.warpgroup_wait),
     *(products.warpgroup_result, products.check_accumulators, threads.registers),

@@ -8,11 +8,12 @@ from ctypes import c_double, c_float, c_int32, c_uint8, c_uint16, c_uint32, c_ui
 
 from xgpu.passes.llvm.host_block import LANE_PARTS
 from xgpu.target.host.access_checks import READS, WRITES
-from xgpu.target.host.block.clocks import tables_of
+from xgpu.target.host.block.clocks import release, tables_of, warp_row
 from xgpu.target.host.block.elements import decoded, element_bytes, is_integer
 from xgpu.target.host.block.races import check
 from xgpu.target.host.block.state import Warp
-from xgpu.target.host.block.threads import meet_all, state_of, this_thread
+from xgpu.target.host.block.threads import PAUSES, meet_all, state_of, this_thread
+from xgpu.target.host.block.waits import pass_on
 from xgpu.target.host.context import WARP, Header
 from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, cast, compiled, copy, to_integer
 
@@ -73,6 +74,21 @@ def is_elected(context: Pointer[Header], site: int) -> int:
     """Whether the lane that runs is the one."""
     if lane(context) == 0:
         return 1
+    return 0
+
+
+@compiled
+def warp_barrier(context: Pointer[Header], site: int) -> int:
+    """Wait for all threads of the warp."""
+    row = warp_row(context, context.thread // WARP)
+    if CHECKED:
+        release(context, row)
+    if enter(context, site) != 0:
+        if CHECKED:
+            this_thread(context).acquires = row + 2 * tables_of(context).units
+        return PAUSES
+    if CHECKED:
+        pass_on(context, row, True)
     return 0
 
 

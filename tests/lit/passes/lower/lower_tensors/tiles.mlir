@@ -141,3 +141,23 @@ func.func @large(%i: index, %x: i16, %y: f32) attributes {xgpu.kernel, xgpu.inpu
   %u1 = tensor.insert %y into %u[%i] : tensor<12288xf32>
   return
 }
+
+// -----
+
+// Tiles that say where they begin may share memory; one that does not comes after them.
+
+// CHECK-LABEL: llvm.mlir.global internal @placed__tile_0() {{.*}}xgpu.shared_offset = 64 : i64} : !llvm.array<16 x f32>
+// CHECK-NEXT:  llvm.mlir.global internal @placed__tile_1() {{.*}}xgpu.shared_offset = 128 : i64} : !llvm.array<3 x i16>
+// CHECK-NEXT:  llvm.mlir.global internal @placed__tile_2() {{.*}}xgpu.shared_offset = 0 : i64} : !llvm.array<32 x f32>
+// CHECK:         llvm.mlir.addressof @placed__tile_0 : !llvm.ptr<3>
+// CHECK:         llvm.mlir.addressof @placed__tile_1 : !llvm.ptr<3>
+// CHECK:         llvm.mlir.addressof @placed__tile_2 : !llvm.ptr<3>
+func.func @placed(%i: index, %x: i16, %y: f32) attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
+  %t = "xgpu.allocate_shared"() {offset = 64 : i64} : () -> tensor<16xf32>
+  %u = "xgpu.allocate_shared"() : () -> tensor<3xi16>
+  %v = "xgpu.allocate_shared"() {offset = 0 : i64} : () -> tensor<32xf32>
+  %t1 = tensor.insert %y into %t[%i] : tensor<16xf32>
+  %u1 = tensor.insert %x into %u[%i] : tensor<3xi16>
+  %v1 = tensor.insert %y into %v[%i] : tensor<32xf32>
+  return
+}

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import xgpu
+from tests.py.nests.te import compiled
 from xgpu.errors import InvalidInput
 from xgpu.interface.nest_explanation import explain_nests
 from xgpu.loop_language.load import print_loops
-
-from .te import compiled
 
 _PRODUCT = """fn product(A: f32[128, 48], B: f32[48, 128], out C: f32[128, 128]) {{
   par 2 bm {{ par 2 bn {{
