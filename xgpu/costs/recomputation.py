@@ -120,25 +120,28 @@ class Costs:
         costs a sector; a value that it reads in both ways counts as it is found first.
         """
         pending, read, seen = [(value, 1.0, 1.0)], dict[Number, int](), {value}
-        steps, total = self._steps, 0.0
+        steps, stored_level, total = self._steps, stored_at.get, 0.0
         while pending and len(seen) < most:
             each, touched, times = pending.pop()
             step = steps[each] or self._step(each)
             # Of what a sum of few numbers adds, several elements are computed for each.
-            total += step.instructions * max(1.0, times)
+            total += step.instructions * times if times > 1.0 else step.instructions
+            is_apart, size = not (has_tiles and step.has_tile), step.elements
             for operand, count, apart in step.reads:
-                if is_known is not None and is_known(operand, count):
+                is_stored = stored_level(operand, level) < level
+                # What is asked last takes longest.
+                if (not is_stored and operand in seen) or (is_known is not None and is_known(operand, count)):
                     continue
-                own = max(touched, apart) if not has_tiles or not step.has_tile else touched
-                if stored_at.get(operand, level) < level:
+                own = apart if is_apart and apart > touched else touched
+                if is_stored:
                     counted = round(own * count)
                     if operand not in read:
-                        total += LOAD * times * count / step.elements
+                        total += LOAD * times * count / size
                     if counted > read.get(operand, 0):
                         read[operand] = counted
-                elif operand not in seen:
+                else:
                     seen.add(operand)
-                    pending.append((operand, own, times * count / step.elements))
+                    pending.append((operand, own, times * count / size))
         return Cost(sum([self.byte_size(each, count) for each, count in read.items()]), total, len(seen))
 
     def _step(self, value: Number) -> "_Step":

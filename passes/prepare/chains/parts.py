@@ -70,7 +70,7 @@ class ChainParts:
         while True:
             operations, inputs = _reached(results, taken, arrays, lengths)
             if not (both := {value for op in operations for value in op.results if value in inputs}):
-                return cls(tuple(in_order(operations)), tuple(inputs))
+                return cls(tuple(_as_needed(results, operations)), tuple(inputs))
             arrays |= both
 
     def divisors(self, value: ir.Value) -> list[ir.Operation]:
@@ -150,6 +150,25 @@ def _reached(
         moved = taken.moved.get(op, ())
         pending += [(operand, is_moved or operand in moved) for operand in reversed(op.operands)]
     return found, inputs
+
+
+def _as_needed(results: Sequence[ir.Value], taken: Container[ir.Operation]) -> list[ir.Operation]:
+    """Return the operations that are taken, each right before the first that needs it, wherever it is in the program.
+
+    Equal layers, of which the first makes the masks of all, have equal chains.
+    """
+    operations: list[ir.Operation] = []
+    met = set[ir.Operation]()
+    pending: list[ir.Value | ir.Operation] = list(reversed(results))
+    while pending:
+        each = pending.pop()
+        if isinstance(each, ir.Operation):
+            operations.append(each)
+        elif (op := defining_op(each)) is not None and op in taken and op not in met:
+            met.add(op)
+            pending.append(op)
+            pending += reversed(op.operands)
+    return operations
 
 
 def last_moved(value: ir.Value, element_bytes: int, moves: Container[str] = MOVED) -> ir.Value:

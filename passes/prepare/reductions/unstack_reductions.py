@@ -1,6 +1,6 @@
 """The pass `unstack-reductions`."""
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from dataclasses import field
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.hlo.scan_op import ELEMENTWISE, combine_elements, is_elementwise, uniform
 from xgpu.hlo.stablehlo_builder import broadcast, hlo, reshape, shape_of, tensor
 from xgpu.indexing.access import integer, integers
-from xgpu.passes.framework.base import OperationRewrite
+from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.records import dataclass
 from xgpu.structure import attributes_of, element_of, is_argument, producer, replace_op
 
@@ -21,13 +21,13 @@ _MOST_MADE = 1024
 
 
 @dataclass(frozen=True)
-class UnstackReductions(OperationRewrite):
+class UnstackReductions(BlockRewrite):
     """Rewrites a reduction over a dimension along which arrays were stacked as an elementwise function of the arrays.
 
     Programs write the largest of several shifted arrays so, or the mean of several models. A kernel of the reduction
     would have to find the array of each element, and could not be fused; XLA takes such reductions apart too.
-    Elementwise operations on the stacked array are applied to each array; reductions that would become too many
-    operations stay. Needs: nothing.
+    Elementwise operations on the stacked array are applied to each array, once for all reductions that need them;
+    reductions that would become too many operations stay. Needs: nothing.
 
     ```mlir
     %0 = stablehlo.concatenate %x, %y, dim = 1 : (tensor<8x1xf32>, tensor<8x1xf32>) -> tensor<8x2xf32>
@@ -46,28 +46,42 @@ class UnstackReductions(OperationRewrite):
     NAME: ClassVar[str] = "unstack-reductions"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((REDUCE,))
 
-    def rewrite(self, op: ir.Operation) -> None:
-        """Replace a reduction if one of the dimensions is one along which arrays were stacked."""
-        count, dimensions = len(op.results), integers(op, "dimensions")
-        inputs = list(op.operands)[:count]
-        function = op.regions[0].blocks[0]
-        if 0 in shape_of(inputs[0]) or not is_elementwise(function):
+    def rewrite_block(self, block: ir.Block) -> None:
+        """Replace the reductions of a block of which one of the dimensions is one along which arrays were stacked."""
+        parts = dict[int, _Parts]()
+        for op in operations_of(block, self.OPERATIONS):
+            with ir.InsertionPoint(op), op.location:
+                _rewrite(op, parts)
+
+
+def _rewrite(op: ir.Operation, parts: "dict[int, _Parts]") -> None:
+    """Replace a reduction, if arrays were stacked; ``parts`` has those that reductions before it needed, by axis."""
+    count, dimensions = len(op.results), integers(op, "dimensions")
+    inputs = list(op.operands)[:count]
+    function = op.regions[0].blocks[0]
+    if 0 in shape_of(inputs[0]) or not is_elementwise(function):
+        return
+    for axis in dimensions:
+        most = _MOST_MADE // shape_of(inputs[0])[axis] - len(function.operations)
+        if between := _between(inputs, axis, most):
+            known = parts.setdefault(axis, _Parts(axis))
+            known.stacked |= between
+            replace_op(op, _unstacked(op, known))
             return
-        for axis in dimensions:
-            between = _between(inputs, axis)
-            each = len(between) + len(function.operations)
-            if between and shape_of(inputs[0])[axis] * each <= _MOST_MADE:
-                replace_op(op, _unstacked(op, _Parts(axis, between)))
-                return
 
 
-def _between(values: Iterable[ir.Value], axis: int) -> set[ir.Value]:
-    """Return the stacked arrays that ``values`` are computed from element by element, and all values on the way."""
+def _between(values: Iterable[ir.Value], axis: int, most: int) -> set[ir.Value]:
+    """Return the stacked arrays that ``values`` are computed from element by element, and all values on the way.
+
+    None, if they are more than ``most``.
+    """
     pending, found = list(values), set[ir.Value]()
     while pending:
         each = pending.pop()
         if each not in found and _is_stacked(each, axis):
             found.add(each)
+            if len(found) > most:
+                return set()
             if not _stacks(op := producer(each), axis):
                 pending += op.operands
     return found
@@ -124,7 +138,7 @@ class _Parts:
     """The arrays at each index of the dimension ``axis``, whose size is left as 1; some are ``stacked`` there."""
 
     axis: int
-    stacked: Set[ir.Value]
+    stacked: set[ir.Value] = field(default_factory=set)
     """Those, and what is computed from them element by element."""
     _made: dict[tuple[ir.Value, int], ir.Value] = field(default_factory=dict)
 

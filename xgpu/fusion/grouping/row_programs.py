@@ -98,16 +98,15 @@ class _Rows:
         self._before = grouping
         self._levels, self._stored_at = dict(grouping.levels), dict(grouping.stored_at)
         self._now = Levels(grouping.made, self._levels, self._stored_at)
-        self._needed = {
-            *grouping.results,
-            *(each for _, op in grouping.fallbacks for each in (*op.operands, *captured(op))),
-        }
+        left = (each for _, op in grouping.fallbacks for each in (*op.operands, *captured(op)))
+        self._needed = {*grouping.results, *left}
         self._heroes = {hero for group in grouping.groups for hero in group.heroes}
         self._readers: dict[ir.Value, list[Group]] = {}
         self._fallback_readers: dict[ir.Value, int] = {}
         for level, op in reversed(grouping.fallbacks):
             self._fallback_readers.update(dict.fromkeys((*op.operands, *captured(op)), level))
         self._updates: dict[ir.Value, list[int]] = {}
+        self._reads: dict[Group, set[ir.Value]] = {}
         for group in grouping.groups:
             for value in self._read(group):
                 self._readers.setdefault(value, []).append(group)
@@ -210,6 +209,7 @@ class _Rows:
             self._merged |= dict.fromkeys(program.members, program)
             self._stored_at.update(dict.fromkeys(program.roots, program.level))
             self._levels.update(dict.fromkeys(program.roots, program.level + 1))
+            self._reads.clear()
             for value in self._read(self._merged_group(program)):
                 self._readers.setdefault(value, []).append(first)
 
@@ -258,9 +258,11 @@ class _Rows:
         return [reader for root in group.roots for reader in self._readers.get(root, ())]
 
     def _read(self, group: Group) -> set[ir.Value]:
-        """Return the stored values that the kernel of a group reads."""
+        """Return the stored values that the kernel of a group reads, found once until more is stored."""
+        if group in self._reads:
+            return self._reads[group]
         pending, seen = list(group.roots), set(group.roots)
-        found = set()
+        found = self._reads[group] = set[ir.Value]()
         while pending:
             value = pending.pop()
             if self._now.stored_before(value, group.level):

@@ -198,6 +198,7 @@ class _Round:
         """The number of kinds of kernels that compute a value, for all values together."""
         self._waiting = WaitCounts()
         self._bytes_of_instructions: dict[Group, float] = {}
+        self._found: dict[tuple[Number, int, int], Cost] = {}
         self._most: dict[Number, float] = {}
         self.decisions: dict[Number, Decision] = {}
         self._put_off: dict[Number, _PutOff] = {}
@@ -290,7 +291,7 @@ class _Round:
         if value not in self._known.stored_at:
             spent += self._costs.byte_size(value, size)
         if is_one_level and kernels > 1:
-            read = self._costs.of(value, self._stored_at, level).bytes
+            read = self._cost(value, level).bytes
             spent -= (kernels - 1) * read
             if saved * _MOST_INSTRUCTIONS > spent:
                 # All of them may not have to be read again.
@@ -377,7 +378,7 @@ class _Round:
     def _read_by_all(self, value: Number, level: int, needed: _Needed) -> Decision:
         """Decide whether kernels of several levels wait for one more, before all of them, and read a value."""
         size, readers = self._costs.byte_size(value, self._block.elements(value)), _kernels(needed)
-        once = again = self._once(value, self._costs.of(value, self._stored_at, level))
+        once = again = self._once(value, self._cost(value, level))
         if is_worth := readers * (once - size) > size + self._launch + once:
             # All of them may not have to be read again.
             _, once, again, _ = self._traffic(value, level, MOST_VISITED, needed)
@@ -386,6 +387,13 @@ class _Round:
             again *= readers
         reason = Reason(_COSTS, (again, readers, (readers + 1) * size + self._launch + once))
         return Decision(Verdict.STORED if is_worth else Verdict.RECOMPUTED, self._block.values[value], reason)
+
+    def _cost(self, value: Number, level: int, most: int = MOST_VISITED) -> Cost:
+        """Return the cost to compute a value in a kernel of ``level`` that has nothing else to read, found once."""
+        key = value, level, most
+        if key not in self._found:
+            self._found[key] = self._costs.of(value, self._stored_at, level, most)
+        return self._found[key]
 
     def _once(self, value: Number, cost: Cost) -> float:
         """Return the bytes read to compute a value once, and those that its instructions take the time of."""
@@ -396,7 +404,7 @@ class _Round:
 
         Instructions count as the bytes that take as long.
         """
-        cost = self._costs.of(value, self._stored_at, level, most)
+        cost = self._cost(value, level, most)
         again = self._read_again(value, level, most, readers)
         again += cost.instruction_bytes(_evaluations(readers), self._target)
         return (

@@ -285,3 +285,24 @@ def test_the_gradient_of_a_bias_alone_is_left() -> None:
         return jax.grad(lambda b: (_biased(q, k, v, b) ** 2).sum())(b)
 
     assert "attention" not in _emitters(function, _Q, _Q, _Q, "f32[4,48,48]")
+
+
+def test_kernels_of_equal_layers_are_equal() -> None:
+    """The first layer makes the mask of all, in its forward and its backward pass before what depends on the layer."""
+
+    def loss(weights: Any, x: Any) -> Any:
+        for w in weights:
+            q, k, v = jnp.split(x @ w, 3, -1)
+            s = jnp.where(jnp.tril(jnp.ones((48, 48), bool)), _logits(q, k) * 0.125, -jnp.inf)
+            x = x + jax.nn.gelu(_sums(s, v))
+        return jnp.sum(x.astype(jnp.float32) ** 2)
+
+    def emitters(layers: int) -> list[str]:
+        weights = [jax.ShapeDtypeStruct((64, 192), "bfloat16")] * layers
+        program = compile_to(None, jax.grad(loss), (weights, _Q), device("sm_90a"), xgpu.Options())
+        return sorted(kernel.emitter for kernel in program.kernels)
+
+    few = emitters(3)
+    assert few.count("attention") == 1
+    assert few.count("sums") == 2
+    assert emitters(6) == few

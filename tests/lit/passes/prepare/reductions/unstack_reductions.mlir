@@ -70,3 +70,25 @@ func.func @main(%x: tensor<8x0xf32>, %y: tensor<8x2xf32>) -> tensor<8xf32> {
   %0 = stablehlo.reduce(%s init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x2xf32>, tensor<f32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// What several reductions need of the arrays is made once for all of them.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8x1xf32>, %arg1: tensor<8x1xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+// CHECK:         %[[A:.*]] = stablehlo.exponential %arg0 : tensor<8x1xf32>
+// CHECK:         %[[B:.*]] = stablehlo.exponential %arg1 : tensor<8x1xf32>
+// CHECK-NOT:     stablehlo.exponential
+// CHECK:         stablehlo.multiply %[[A]], %[[A]] : tensor<8x1xf32>
+// CHECK:         stablehlo.multiply %[[B]], %[[B]] : tensor<8x1xf32>
+// CHECK-NOT:     stablehlo.reduce
+// CHECK:         return
+func.func @main(%x: tensor<8x1xf32>, %y: tensor<8x1xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.concatenate %x, %y, dim = 1 : (tensor<8x1xf32>, tensor<8x1xf32>) -> tensor<8x2xf32>
+  %e = stablehlo.exponential %s : tensor<8x2xf32>
+  %0 = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x2xf32>, tensor<f32>) -> tensor<8xf32>
+  %m = stablehlo.multiply %e, %e : tensor<8x2xf32>
+  %1 = stablehlo.reduce(%m init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x2xf32>, tensor<f32>) -> tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}

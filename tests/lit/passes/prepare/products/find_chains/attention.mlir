@@ -8,8 +8,8 @@
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT:    %[[R:.*]] = "xgpu.chain"(%arg0, %arg1, %arg3, %arg2) ({
 // CHECK-NEXT:    ^bb0(%[[Q:.*]]: tensor<4x32x64xbf16>, %[[K:.*]]: tensor<4x32x64xbf16>, %[[B:.*]]: tensor<32x32xf32>, %[[V:.*]]: tensor<4x32x64xbf16>):
-// CHECK:           stablehlo.dot_general %[[Q]], %[[K]]
 // CHECK:           stablehlo.iota
+// CHECK:           stablehlo.dot_general %[[Q]], %[[K]]
 // CHECK:           stablehlo.dot_general %{{.*}}, %[[V]]
 // CHECK-NEXT:      %[[T:.*]] = stablehlo.transpose
 // CHECK-NEXT:      stablehlo.return %[[T]]
@@ -149,8 +149,8 @@ func.func @main(%q: tensor<64x64xbf16>, %k: tensor<64x64xbf16>, %v: tensor<64x64
 // CHECK:         %[[K:.*]]:2 = "xgpu.chain"(
 // CHECK:           stablehlo.return %{{.*}}, %{{.*}} : tensor<64x64xbf16>, tensor<64x64xbf16>
 // CHECK:         %[[Q:.*]]:2 = "xgpu.chain"(
-// CHECK:           stablehlo.add
-// CHECK-NEXT:      %[[DX:.*]] = stablehlo.multiply
+// CHECK:           %[[DP:.*]] = stablehlo.add
+// CHECK:           %[[DX:.*]] = stablehlo.multiply %[[DP]]
 // CHECK-NEXT:      %[[DS:.*]] = stablehlo.convert %[[DX]]
 // CHECK-NEXT:      %[[DQ:.*]] = stablehlo.dot_general %[[DS]]
 // CHECK-NEXT:      stablehlo.return %[[DQ]], %[[DX]] : tensor<64x64xbf16>, tensor<64x64xf32>
