@@ -13,7 +13,7 @@ from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.driver.compiler import plan_prepared, plan_program
 from xgpu.frontend.load import load_source
 from xgpu.fusion import memory_reads, product_merges
-from xgpu.fusion.grouping import shared_values
+from xgpu.fusion.grouping import groups, shared_values
 from xgpu.fusion.grouping.families import Families
 from xgpu.fusion.grouping.merging import small_kernels
 from xgpu.fusion.loops.steps import Step
@@ -100,6 +100,26 @@ def test_bytes_are_followed_for_reductions_that_may_be_split_alone(monkeypatch):
     assert followed["reductions"] == 0
     plan_program(load_source(lambda x: jnp.sum(jnp.sin(x)), ("f32[65536,256]",)).module)
     assert followed["reductions"] > 0
+
+
+def test_bodies_of_loops_are_not_gone_through_for_each_result(monkeypatch):
+    """Kernels behind a loop, of which merging asks what they read, may need many of its results."""
+    asked, captured = Counter[str](), groups.captured
+
+    def counting(op):
+        asked[op.name] += 1
+        return captured(op)
+
+    def asked_for(arrays):
+        asked.clear()
+        function, specs = _states(arrays)
+        plan_program(
+            load_source(lambda *given: jax.nn.softmax(sum(x[:100] for x in function(*given)[0])), specs).module
+        )
+        return asked["stablehlo.while"]
+
+    monkeypatch.setattr(groups, "captured", counting)
+    assert 0 < asked_for(4) == asked_for(16)
 
 
 def _norms(arrays: int):
