@@ -13,7 +13,7 @@ from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.driver.compiler import plan_prepared, plan_program
 from xgpu.frontend.load import load_source
 from xgpu.fusion import memory_reads, product_merges
-from xgpu.fusion.grouping import groups, shared_values
+from xgpu.fusion.grouping import shared_values
 from xgpu.fusion.grouping.families import Families
 from xgpu.fusion.grouping.merging import small_kernels
 from xgpu.fusion.loops.steps import Step
@@ -100,24 +100,6 @@ def test_bytes_are_followed_for_reductions_that_may_be_split_alone(monkeypatch):
     assert followed["reductions"] == 0
     plan_program(load_source(lambda x: jnp.sum(jnp.sin(x)), ("f32[65536,256]",)).module)
     assert followed["reductions"] > 0
-
-
-@pytest.mark.parametrize("arrays", [4, 12])
-def test_bodies_of_loops_are_not_gone_through_for_each_result(monkeypatch, arrays):
-    """A loop that is one kernel stores all of its results, of which merging asks what they are made of."""
-    asked, captured = Counter[str](), groups.captured
-
-    def counting(op):
-        asked[op.name] += 1
-        return captured(op)
-
-    def function(xs, w):
-        return jax.lax.fori_loop(0, 10, lambda i, xs: [jnp.sin(x) * i + w for x in xs], xs)
-
-    monkeypatch.setattr(groups, "captured", counting)
-    given = jax.ShapeDtypeStruct((1000,), "float32")
-    plan_program(load_source(function, ([given] * arrays, given)).module)
-    assert asked["stablehlo.while"] == 1
 
 
 def _norms(arrays: int):
