@@ -55,9 +55,10 @@ def check(program: TestProgram, on: str, sanitize: bool = False, compiled: xgpu.
         compiled = compiled or program.compile()
         inputs = program.inputs() if program.inputs else compiled.random_inputs(seed=1)
         expected = program.expected(inputs) if program.expected else compiled.reference(*inputs)
-        results = compiled.run(*inputs, on=on)
         if sanitize:
+            # First, as the code without checks is made from what is labelled for these.
             compiled.run(*inputs, on=on, sanitize=True)
+        results = compiled.run(*inputs, on=on)
     except Exception as error:
         # Whatever one program does wrong, the others are still to be checked.
         return f"{type(error).__name__}: {error}"

@@ -194,13 +194,22 @@ class ProgramKernel:
     def host_module(self, label: bool = False, count: bool = False) -> ir.Module:
         """Return the kernel in the LLVM dialect for this machine's processor, from the same ``lowered`` level.
 
-        ``label`` puts the text of operations at that level into their locations, for messages. With ``count`` the
-        kernel has one more array, an i64, to which it adds how many of them it executes; see `count-operations`.
+        ``label`` puts the text of operations at that level into their locations, for messages; the module with them is
+        kept, and is given without ``label``, too. With ``count``, which has no labels, the kernel has one more array,
+        an i64, to which it adds how many of them it executes; see `count-operations`.
         """
-        lowered = self.module("lowered")
-        if label:
-            lowered = copy_module(lowered)
-            label_operations(lowered)
+        if not count and (label or "_labelled" in vars(self)):
+            return self._labelled
+        return self._for_host(self.module("lowered"), count)
+
+    @cached_property
+    def _labelled(self) -> ir.Module:
+        """The kernel for this machine's processor, with labels; what it computes is the same without."""
+        lowered = copy_module(self.module("lowered"))
+        label_operations(lowered)
+        return self._for_host(lowered)
+
+    def _for_host(self, lowered: ir.Module, count: bool = False) -> ir.Module:
         with lowered.context, ir.Location.unknown():
             steps = [*([CountOperations()] if count else []), *pipeline.to_llvm(HOST, self.device)]
         return advance(lowered, steps, self.times)

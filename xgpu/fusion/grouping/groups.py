@@ -17,6 +17,7 @@ from xgpu.costs.evaluations import ONLY, Members, Need
 from xgpu.fusion.grouping.families import Families, Kind
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
+from xgpu.structure import captured
 
 MOST_OPERATIONS = 64
 """Operations that kernels may duplicate to recompute a value; without a bound, programs could grow quadratically."""
@@ -107,6 +108,22 @@ class Grouping(Levels):
     def falls_back(self, op: ir.Operation) -> bool:
         """Whether ``op`` falls back to XLA."""
         return op in self._falling_back
+
+    @cached_property
+    def _known_reads(self) -> dict[ir.Operation, tuple[ir.Value, ...]]:
+        return {}
+
+    def read_by(self, op: ir.Operation) -> Sequence[ir.Value]:
+        """Return the operands of ``op`` and what its regions use from around it.
+
+        A loop is asked for once for each of its results, by each kernel behind it, and may have a long body.
+        """
+        if not len(op.regions):
+            return op.operands
+        found = self._known_reads.get(op)
+        if found is None:
+            found = self._known_reads[op] = (*op.operands, *captured(op))
+        return found
 
     def storing(self, values: Mapping[ir.Value, tuple[int, Reason]], families: Families) -> "Grouping":
         """Return a grouping that stores ``values`` too, by loops at the levels given, for consumers of higher ones."""

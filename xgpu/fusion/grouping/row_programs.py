@@ -98,13 +98,13 @@ class _Rows:
         self._before = grouping
         self._levels, self._stored_at = dict(grouping.levels), dict(grouping.stored_at)
         self._now = Levels(grouping.made, self._levels, self._stored_at)
-        left = (each for _, op in grouping.fallbacks for each in (*op.operands, *captured(op)))
+        left = (each for _, op in grouping.fallbacks for each in grouping.read_by(op))
         self._needed = {*grouping.results, *left}
         self._heroes = {hero for group in grouping.groups for hero in group.heroes}
         self._readers: dict[ir.Value, list[Group]] = {}
         self._fallback_readers: dict[ir.Value, int] = {}
         for level, op in reversed(grouping.fallbacks):
-            self._fallback_readers.update(dict.fromkeys((*op.operands, *captured(op)), level))
+            self._fallback_readers.update(dict.fromkeys(grouping.read_by(op), level))
         self._updates: dict[ir.Value, list[int]] = {}
         self._reads: dict[Group, set[ir.Value]] = {}
         for group in grouping.groups:
@@ -269,7 +269,7 @@ class _Rows:
                 found.add(value)
                 continue
             op = producer(value)
-            operands = {*op.operands, *captured(op)} - seen
+            operands = {*self._before.read_by(op)} - seen
             seen |= operands
             pending += operands
         return found
@@ -285,7 +285,7 @@ class _Rows:
             if value in awaited and value not in inside:
                 return _AGAIN
             op = producer(value)
-            operands = {*op.operands, *captured(op)} - seen
+            operands = {*self._before.read_by(op)} - seen
             seen |= operands
             pending += operands
         return None
@@ -401,7 +401,7 @@ class _Trace:
             falls_back = self._grouping.falls_back(op) and self._grouping.is_stored(value)
             if falls_back or self._moves_rows(op) or (op in self._heroes and op not in self._own):
                 return False
-            operands = [*op.operands, *captured(op)]
+            operands = list(self._grouping.read_by(op))
             unknown = [operand for operand in operands if operand not in self._dependent]
             if unknown:
                 pending += unknown

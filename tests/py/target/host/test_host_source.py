@@ -5,8 +5,10 @@ import json
 import zlib
 from dataclasses import replace
 
+import jax
 import pytest
 
+import xgpu
 from tests.py.runtime.host.host_kernels import reverse
 from xgpu import ir
 from xgpu.errors import InvalidInput, SourceLocation
@@ -52,3 +54,18 @@ def test_another_format(source: HostSource) -> None:
 def test_another_machine(source: HostSource) -> None:
     with pytest.raises(InvalidInput, match="kernel 'k' is for riscv64, and this machine is "):
         load_source(replace(source, triple="riscv64"))
+
+
+def test_what_is_labelled_for_checks_is_lowered_for_the_host_once() -> None:
+    """The code without checks is the same, as labels are in locations alone."""
+
+    def source(of: xgpu.Compiled) -> str:
+        (kernel,) = of.kernels
+        return host_source(kernel.host_module(), kernel.name, kernel.grid, kernel.block).llvm_ir
+
+    first, second = (xgpu.compile(lambda x: jax.nn.softmax(x), "f32[40,70]") for _ in range(2))
+    (kernel,) = second.kernels
+    labelled = kernel.host_module(label=True)
+    assert kernel.host_module() is labelled
+    assert source(first) == source(second)
+    assert kernel.host_module(count=True) is not labelled

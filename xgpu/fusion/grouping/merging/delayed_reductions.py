@@ -17,7 +17,7 @@ from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.fusion.grouping.merging.delayed_updates import Waiting, values_read
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.reasons import Reason
-from xgpu.structure import captured, is_argument, producer
+from xgpu.structure import is_argument, producer
 
 _SAME_READS = Reason("it can wait for the other one, which reads the same elements at the same indices")
 _MOST_FOLLOWING = 16
@@ -55,7 +55,7 @@ class _Delays:
         if len({kind for kind, _ in kinds}) == len(kinds):
             return
         for level, op in grouping.fallbacks:
-            for value in (*op.operands, *captured(op)):
+            for value in grouping.read_by(op):
                 self._left[value] = min(level, self._left.get(value, level))
         for group in grouping.groups:
             self._note(group)
@@ -224,7 +224,7 @@ def heroes_of(value: ir.Value, group: Group, grouping: Grouping) -> set[ir.Opera
         if op in group.heroes:
             found.add(op)
             continue
-        operands = {*op.operands, *captured(op)} - seen
+        operands = {*grouping.read_by(op)} - seen
         seen |= operands
         pending += operands
     return found
@@ -254,7 +254,7 @@ def _read_by(group: Group, grouping: Grouping) -> set[ir.Value]:
             found.add(value)
             continue
         op = producer(value)
-        operands = {*op.operands, *captured(op)} - seen
+        operands = {*grouping.read_by(op)} - seen
         seen |= operands
         pending += operands
     return found

@@ -15,7 +15,7 @@ from xgpu.analysis.bitcasts import behind_bitcasts
 from xgpu.analysis.in_place import UPDATE_SLICE, updated_operands
 from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.records import dataclass
-from xgpu.structure import captured, producer
+from xgpu.structure import producer
 
 
 def delay_updates(
@@ -78,7 +78,7 @@ def values_read(group: Group, grouping: Grouping) -> set[ir.Value]:
             found.add(value)
             continue
         op = producer(value)
-        operands = {*op.operands, *captured(op)} - seen
+        operands = {*grouping.read_by(op)} - seen
         seen |= operands
         pending += operands
     return found
@@ -129,7 +129,7 @@ class Waiting:
     @cached_property
     def _read(self) -> set[ir.Value]:
         """The arrays that kernels or operations of the body read or update."""
-        found = {each for _, op in self.grouping.fallbacks for each in (*op.operands, *captured(op))}
+        found = {each for _, op in self.grouping.fallbacks for each in self.grouping.read_by(op)}
         found |= {each for group in self.grouping.groups for each in values_updated(group)}
         return found.union(*(values_read(group, self.grouping) for group in self.grouping.groups))
 
