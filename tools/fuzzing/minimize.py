@@ -35,6 +35,9 @@ def _plainer(variant: Variant) -> Iterator[Variant]:
     yield Variant()
     yield Variant(looped=variant.looped, idle=variant.idle)
     yield Variant(variant.target, looped=variant.looped, idle=variant.idle)
+    yield replace(Variant(), products=variant.products, control_flow=variant.control_flow)
+    yield replace(variant, products=Variant.products, control_flow=Variant.control_flow)
+    yield replace(variant, opt_level=Variant.opt_level, deterministic=Variant.deterministic)
     yield replace(variant, threads_per_block=128, max_elements_per_thread=None)
     yield replace(variant, max_elements_per_thread=None)
 
