@@ -176,6 +176,25 @@ def test_one_inside_a_compiled_program_is_a_part_of_it() -> None:
     np.testing.assert_allclose(program.run(x, y)[0], np.tanh(x) * y, rtol=1e-6)
 
 
+def test_several_in_a_program_have_results_of_their_own() -> None:
+    @xgpu.jit
+    def pair(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jnp.sin(x), x.sum()
+
+    @xgpu.jit
+    def row(x: jax.Array) -> jax.Array:
+        return jnp.cos(x)[0]
+
+    def both(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        return row(x), *pair(x * 2)
+
+    x = jnp.arange(35, dtype=jnp.float32).reshape(5, 7)
+    for found, wanted in zip(jax.jit(both)(x), both(x), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    gradient = jax.grad(lambda x: pair(x)[0].sum() + row(x).sum())
+    np.testing.assert_allclose(jax.jit(gradient)(x), gradient(x), rtol=1e-6)
+
+
 def test_explained_with_static_arguments() -> None:
     def function(x: jax.Array, times: int, mode: str = "add") -> Any:
         return [x * i for i in range(times)] if mode == "scale" else x + times
