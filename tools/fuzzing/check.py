@@ -16,8 +16,8 @@ from xgpu.options import CONTROL_FLOW, PRODUCTS, Options
 from xgpu.runtime.compare import compare
 from xgpu.tools.fuzzing.generate import generate
 from xgpu.tools.fuzzing.graph import Graph
-from xgpu.tools.fuzzing.loops import as_step, last_argument, looped_text
-from xgpu.tools.fuzzing.oracle import expected
+from xgpu.tools.fuzzing.loops import as_step, last_argument, looped_text, may_repeat
+from xgpu.tools.fuzzing.oracle import after_steps, expected
 
 _LOOPED = 0.3
 _IDLE = 0.1
@@ -30,8 +30,8 @@ _TARGETS = ("sm_80", "sm_90a", "sm_90a", "sm_100a", "sm_120")
 class Variant:
     """A way to compile a graph. On a device of few threads, small programs are compiled as if they were large.
 
-    ``looped`` makes the graph, if it has a value of an argument's type, a step of a loop that is taken once, or not at
-    all if it is ``idle``. The rest are options of the compiler.
+    ``looped`` makes the graph, if it has a value of an argument's type, a step of a loop that is taken once, or three
+    times if it may be, or not at all if it is ``idle``. The rest are options of the compiler.
     """
 
     target: str = "sm_90a"
@@ -130,7 +130,8 @@ def _check(graph: Graph, variant: Variant, on: str) -> Failure | None:
     inputs = [graph.elements(value) for value in graph.arguments]
     text = looped_text(step) if step else graph.text()
     if step:
-        inputs.append(last_argument(0 if variant.idle else 1))
+        steps = 0 if variant.idle else 3 if may_repeat(step) else 1
+        inputs.append(last_argument(steps))
     compiled = Compiled.from_source(load_source(text), chosen, options, [])
     if on == "ptx":
         if compiled.kernels:
@@ -140,7 +141,7 @@ def _check(graph: Graph, variant: Variant, on: str) -> Failure | None:
     if sanitize and compiled.main is not None and compiled.constants is None:
         return None  # Parts of it are left to XLA.
     actual = compiled.run(*inputs, on="host" if sanitize else on, sanitize=sanitize)
-    references = inputs[: len(graph.outputs)] if step and variant.idle else expected(graph)
+    references = after_steps(graph, steps) if step else expected(graph)
     for number, (value, result, reference) in enumerate(zip(graph.outputs, actual, references, strict=True)):
         comparison = compare(np.asarray(result), np.asarray(reference))
         exact = graph.values[value].facts.exact

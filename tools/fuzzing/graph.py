@@ -68,6 +68,15 @@ class Graph:
                 kept.append(node)
         return replace(self, nodes=tuple(reversed(kept)))
 
+    def places_in_order(self) -> set[int]:
+        """Return the values that indices are made of of which an operation says that they differ or increase."""
+        ordered = (node for node in self.nodes if node.params.get("unique") or node.params.get("sorted"))
+        needed = {node.operands[1] for node in ordered}
+        for node in reversed(self.nodes):
+            if needed.intersection(node.results):
+                needed.update(node.operands)
+        return needed
+
     def resized(self, sizes: Mapping[int, int]) -> "Graph":
         """Return the graph with sizes of arguments, constants and results replaced; all else follows from them.
 
