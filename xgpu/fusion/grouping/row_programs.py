@@ -260,16 +260,17 @@ class _Rows:
     def _read(self, group: Group) -> set[ir.Value]:
         """Return the stored values that the kernel of a group reads."""
         pending, seen = list(group.roots), set(group.roots)
-        found = set()
+        found, makers = set(), set[ir.Operation]()
         while pending:
             value = pending.pop()
             if self._now.stored_before(value, group.level):
                 found.add(value)
-                continue
-            op = producer(value)
-            operands = {*op.operands, *captured(op)} - seen
-            seen |= operands
-            pending += operands
+            # A loop that is a kernel has many results, and looking for what it reads takes long.
+            elif (op := producer(value)) not in makers:
+                makers.add(op)
+                operands = {*op.operands, *captured(op)} - seen
+                seen |= operands
+                pending += operands
         return found
 
     def _computes_again(self, group: Group, program: _Program) -> Reason | None:
