@@ -13,7 +13,7 @@ from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.driver.compiler import plan_prepared, plan_program
 from xgpu.frontend.load import load_source
 from xgpu.fusion import memory_reads, product_merges
-from xgpu.fusion.grouping import row_programs, shared_values
+from xgpu.fusion.grouping import shared_values
 from xgpu.fusion.grouping.families import Families
 from xgpu.fusion.grouping.merging import small_kernels
 from xgpu.fusion.loops.steps import Step
@@ -85,24 +85,6 @@ def test_the_maps_of_an_operation_are_made_once_in_a_plan(monkeypatch, layers):
     monkeypatch.setattr(hlo_maps, "_accesses", counting)
     plan_prepared(prepared, device(DEFAULT_DEVICE), [])
     assert 0 < made["maps"] <= str(prepared).count("stablehlo.")
-
-
-@pytest.mark.parametrize("states", [4, 32])
-def test_what_a_loop_reads_is_found_once_for_all_its_results(monkeypatch, states):
-    def function(x):
-        first = tuple(x[i % 8] + i for i in range(states))
-        last = jax.lax.fori_loop(0, 9, lambda i, old: (old[-1] * 0.5, *map(jnp.sin, old[:-1])), first)
-        return jnp.stack(last), x - jnp.max(x)
-
-    looked, captured = Counter[str](), row_programs.captured
-
-    def counting(op):
-        looked[op.name] += 1
-        return captured(op)
-
-    monkeypatch.setattr(row_programs, "captured", counting)
-    plan_program(load_source(function, ("f32[8]",)).module)
-    assert 0 < looked["stablehlo.while"] <= 4
 
 
 def test_bytes_are_followed_for_reductions_that_may_be_split_alone(monkeypatch):
