@@ -121,10 +121,12 @@ def _levels_of_loops(path: Path) -> Iterator[Text]:
 
 
 def _levels_of(seed: int) -> Iterator[Text]:
-    """Yield a random graph's program at all levels that are accepted back."""
+    """Yield a random graph's program at all levels that are accepted back: at one alone, if it has no kernels."""
     program = generate(seed).text()
     yield Text(f"graph {seed}", program, ".mlir", ())
     compiled = compile_program(program)
+    if not compiled.kernels:
+        return
     for level in pipeline.MLIR_LEVELS[1:]:
         if pipeline.GRAPH.level(level).is_of_some:
             continue

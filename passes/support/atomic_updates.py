@@ -198,9 +198,12 @@ def _update_extreme(is_maximum: bool, value: ir.Value, place: ElementAddress) ->
 
 
 def _swap(op: ir.Operation, place: ElementAddress) -> None:
-    """Compute the new element from the old one, in a loop."""
+    """Compute the new element from the old one, in a loop; nothing is written where it is the old one."""
     code_type = b.integer_type(place.bits)
     body = body_of(op)
+    *_, last = body.operations
+    if last.operation.operands[0] == body.arguments[0]:
+        return
 
     def compute(code: ir.Value) -> ir.Value:
         old = body.arguments[0]

@@ -29,8 +29,9 @@ _SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 64, 100, 127, 128, 129
 _WEIGHTS = (0.3, 6, 8, 8, 6, 6, 6, 6, 4, 4, 3, 3, 4, 3, 2, 1, 2, 3, 2, 1)
 
 _MOVES = frozenset(
-    """branches broadcast_in_dim concatenate dot_general dynamic_slice dynamic_update_slice gather pad reduce
-    reduce_window reshape reverse rng_bit_generator scan scatter select_and_scatter slice sort transpose""".split()
+    """bitcast_convert branches broadcast_in_dim concatenate convolution dot_general dynamic_slice dynamic_update_slice
+    gather pad reduce reduce_window reshape reverse rng_bit_generator scan scatter select_and_scatter slice sort top_k
+    transpose whiles""".split()
 )
 """Operations that read elements at other indices than their results'."""
 
@@ -203,7 +204,9 @@ def _reads_per_result(op: str, operand: TensorType, result: TensorType, params: 
     """Return how many elements of an operand an element of a result reads."""
     if op == "reduce_window":
         return prod(params["window"])
-    whole = op in ("reduce", "scan", "sort", "dot_general") and operand.shape
+    if op == "convolution":
+        return prod(params["window"]) * params["features"]
+    whole = op in ("reduce", "scan", "sort", "dot_general", "top_k", "whiles") and operand.shape
     return operand.size / max(1, result.size) if whole else 1
 
 

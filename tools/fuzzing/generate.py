@@ -17,7 +17,17 @@ from xgpu.tools.fuzzing.facts import (
     integer_range,
     join,
 )
-from xgpu.tools.fuzzing.families import numbers, operations, patterns, recursive_scans, selections
+from xgpu.tools.fuzzing.families import (
+    convolutions,
+    functions,
+    numbers,
+    operations,
+    patterns,
+    places,
+    recursive_scans,
+    selections,
+    several,
+)
 from xgpu.tools.fuzzing.graph import Graph
 from xgpu.tools.fuzzing.operands import companion
 
@@ -60,7 +70,7 @@ def _add_large(builder: Builder) -> None:
 
 
 def _with_outputs(builder: Builder) -> Graph:
-    """Choose up to five outputs, those that need the most operations more often."""
+    """Choose outputs, those that need the most operations more often: up to five, or more that nothing else takes."""
     random = builder.random
     results = [value for node in builder.nodes if node.op not in ("argument", "constant") for value in node.results]
     if not results:
@@ -73,6 +83,10 @@ def _with_outputs(builder: Builder) -> Graph:
         # A result of the shape of another shares a kernel with it.
         shape = builder.type_of(outputs[0]).shape
         outputs.append(random.choice([value for value in results if builder.type_of(value).shape == shape]))
+    if random.random() < 0.4:
+        taken = {operand for node in builder.nodes for operand in node.operands}
+        unused = [value for value in results if value not in taken]
+        outputs += random.sample(unused, min(5, len(unused)))
     return builder.graph(outputs)
 
 
@@ -216,8 +230,8 @@ STEPS: dict[Step, float] = {
     operations.reduce_window: 0.7,
     operations.prefixes: 0.5,
     operations.scatter: 0.8,
-    operations.dot_general: 0.6,
-    operations.sort: 0.6,
+    operations.dot_general: 1.2,
+    operations.sort: 0.9,
     operations.scan: 0.4,
     numbers.extremes: 0.8,
     numbers.integer_edges: 0.4,
@@ -226,6 +240,19 @@ STEPS: dict[Step, float] = {
     selections.select_and_scatter: 0.6,
     selections.random_bits: 0.2,
     recursive_scans.recursive_scan: 0.3,
+    convolutions.convolution: 1,
+    functions.own_function: 0.5,
+    functions.complex_function: 0.3,
+    functions.other_width: 0.6,
+    functions.mapped: 0.3,
+    places.ordered_scatter: 0.6,
+    places.ordered_gather: 0.3,
+    places.set_to_one_number: 0.4,
+    places.updates_in_turn: 0.8,
+    several.joint_reduction: 0.7,
+    several.whiles: 1,
+    several.barrier: 0.3,
+    several.largest: 0.2,
     patterns.split_transposed: 1.2,
     patterns.by_statistics: 1.2,
     patterns.rolled: 0.6,

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from xgpu.tools.fuzzing.facts import Facts, draw
-from xgpu.tools.fuzzing.families.branches import branches_text
-from xgpu.tools.fuzzing.families.scans import scan_text
-from xgpu.tools.fuzzing.ops import TensorType, attributes_of, dense, infer, region_of
+from xgpu.tools.fuzzing.ops import TensorType, attributes_of, dense, infer, name_of
+from xgpu.tools.fuzzing.texts.branches import branches_text
+from xgpu.tools.fuzzing.texts.regions import region_of
+from xgpu.tools.fuzzing.texts.scans import scan_text
+from xgpu.tools.fuzzing.texts.whiles import whiles_text
 
-_TEXTS = {"branches": branches_text, "scan": scan_text}
+_TEXTS = {"branches": branches_text, "scan": scan_text, "whiles": whiles_text}
 """The text of what is several operations, or blocks of them."""
 
 
@@ -66,6 +68,15 @@ class Graph:
                 kept.append(node)
         return replace(self, nodes=tuple(reversed(kept)))
 
+    def places_in_order(self) -> set[int]:
+        """Return the values that indices are made of of which an operation says that they differ or increase."""
+        ordered = (node for node in self.nodes if node.params.get("unique") or node.params.get("sorted"))
+        needed = {node.operands[1] for node in ordered}
+        for node in reversed(self.nodes):
+            if needed.intersection(node.results):
+                needed.update(node.operands)
+        return needed
+
     def resized(self, sizes: Mapping[int, int]) -> "Graph":
         """Return the graph with sizes of arguments, constants and results replaced; all else follows from them.
 
@@ -116,4 +127,4 @@ class Graph:
             attributes = f"value = {elements} : {self.types(node.results)}"
         region = region_of(node.op, dict(node.params), types)
         signature = f"({self.types(node.operands)}) -> ({self.types(node.results)})"
-        return f'{results} = "stablehlo.{node.op}"({operands}){region} {{{attributes}}} : {signature}'
+        return f'{results} = "{name_of(node.op)}"({operands}){region} {{{attributes}}} : {signature}'

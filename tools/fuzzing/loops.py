@@ -18,8 +18,9 @@ def as_step(graph: Graph) -> Graph | None:
     last as their next values. None if no arrays are of one type.
     """
     by_type: dict[TensorType, list[int]] = {}
+    kept = graph.places_in_order()
     for node in graph.nodes:
-        for value in node.results:
+        for value in set(node.results) - kept:
             by_type.setdefault(graph.values[value].type, []).append(value)
     states, outputs = list[int](), list[int]()
     for type_, values in by_type.items():
@@ -74,6 +75,26 @@ def looped_text(step: Graph) -> str:
             "",
         ]
     )
+
+
+_OF_FACTS = frozenset(("argmax", "bitcast_convert", "divide", "popcnt", "power", "remainder"))
+"""Operations, and combiners, of whole numbers that are the same everywhere only for what is known of their operands."""
+
+
+def may_repeat(step: Graph) -> bool:
+    """Whether a step's results are the same everywhere whatever its states are: of whole numbers, which all may be."""
+    states = step.arguments[: len(step.outputs)]
+    needed, dependent = step.pruned(), set(states)
+    if not all(step.values[value].type.dtype.is_integer for value in states):
+        return False
+    for node in needed.nodes:
+        if not dependent.intersection(node.operands):
+            continue
+        dependent.update(node.results)
+        names = {node.op, *node.params.get("combiners", ())}
+        if names & _OF_FACTS or not all(step.values[value].type.dtype.is_integer for value in node.results):
+            return False
+    return True
 
 
 def last_argument(steps: int) -> np.ndarray[tuple[()], np.dtype[np.int32]]:

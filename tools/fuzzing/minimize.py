@@ -35,6 +35,9 @@ def _plainer(variant: Variant) -> Iterator[Variant]:
     yield Variant()
     yield Variant(looped=variant.looped, idle=variant.idle)
     yield Variant(variant.target, looped=variant.looped, idle=variant.idle)
+    yield replace(Variant(), products=variant.products, control_flow=variant.control_flow)
+    yield replace(variant, products=Variant.products, control_flow=Variant.control_flow)
+    yield replace(variant, opt_level=Variant.opt_level, deterministic=Variant.deterministic)
     yield replace(variant, threads_per_block=128, max_elements_per_thread=None)
     yield replace(variant, max_elements_per_thread=None)
 
@@ -63,9 +66,9 @@ def _fewer_outputs(graph: Graph) -> Iterator[Graph]:
 
 def _cut(graph: Graph) -> Iterator[Graph]:
     """Replace operations by arguments of which the same is known, those with the most before them first."""
-    found = []
+    found, kept = [], graph.places_in_order()
     for position, node in enumerate(graph.nodes):
-        if node.op in ("argument", "constant") and not node.operands and node.op == "argument":
+        if node.op == "argument" or kept.intersection(node.results):
             continue
         arguments = [_argument(graph, value) for value in node.results]
         nodes = (*graph.nodes[:position], *arguments, *graph.nodes[position + 1 :])
@@ -85,8 +88,11 @@ def _argument(graph: Graph, value: int) -> Node:
 
 def _bypassed(graph: Graph) -> Iterator[Graph]:
     """Replace an operation's result by one of its operands of the same type and no worse facts."""
+    kept = graph.places_in_order()
     for node in graph.nodes:
         for operand in node.operands:
+            if kept.intersection(node.results):
+                continue
             if len(node.results) == 1 and graph.values[operand].type == graph.values[node.results[0]].type:
                 yield _renamed(graph, node.results[0], operand).pruned()
 

@@ -141,7 +141,8 @@ def _index_facts(builder: Builder, dtype: DType, size: int) -> Facts:
     return Facts(max(lo, lowest), min(hi, highest), pristine=True)
 
 
-def _starts(builder: Builder, sizes: Shape) -> list[int]:
+def starts_of(builder: Builder, sizes: Shape) -> list[int]:
+    """Return start indices into dimensions of these sizes, inside and outside the valid range."""
     dtype = builder.index_dtype()
     found = []
     for size in sizes:
@@ -158,7 +159,7 @@ def dynamic_slice(builder: Builder, value: int) -> int | None:
     """A dynamic_slice with start indices inside and outside the valid range."""
     shape = builder.type_of(value).shape
     sizes = tuple(builder.random.choice((size, builder.random.randint(min(1, size), size))) for size in shape)
-    operands = (value, *_starts(builder, shape))
+    operands = (value, *starts_of(builder, shape))
     return builder.one("dynamic_slice", operands, builder.facts_of(value), sizes=sizes)
 
 
@@ -173,7 +174,7 @@ def dynamic_update_slice(builder: Builder, value: int) -> int | None:
     if fits is None or builder.random.random() < 0.4:
         fits = builder.argument(type_.dtype, tuple(builder.random.randint(min(1, size), size) for size in type_.shape))
     facts = join(type_.dtype, builder.facts_of(value), builder.facts_of(fits))
-    return builder.one("dynamic_update_slice", (value, fits, *_starts(builder, type_.shape)), facts)
+    return builder.one("dynamic_update_slice", (value, fits, *starts_of(builder, type_.shape)), facts)
 
 
 def gather(builder: Builder, value: int) -> int | None:
@@ -267,7 +268,7 @@ def _two_windows(builder: Builder, value: int) -> tuple[int, int] | None:
     sizes = tuple(builder.random.randint(min(1, size), size) for size in shape)
     made = []
     for _ in range(2):
-        operands = (value, *_starts(builder, shape))
+        operands = (value, *starts_of(builder, shape))
         made.append(builder.one("dynamic_slice", operands, builder.facts_of(value), sizes=sizes))
     left, right = made
     return None if left is None or right is None else (left, right)

@@ -4,7 +4,7 @@ An operation's parameters are a mapping. ``infer`` fits them to the operands' sh
 operand does), which is what lets a failing graph be shrunk by giving its arguments smaller shapes.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -49,6 +49,26 @@ def infer(op: str, params: Params, operands: Sequence[TensorType]) -> list[Tenso
 def _need(condition: bool, message: str) -> None:
     if not condition:
         raise Invalid(message)
+
+
+def name_of(op: str) -> str:
+    """Return an operation's name with its dialect."""
+    return f"{'chlo' if op in CHLO else 'stablehlo'}.{op}"
+
+
+JOINT = {"argmax": 2, "gauss": 2, "least": 3}
+"""Combiners of several arrays by what is in all of them, and of how many."""
+
+
+def arrays_of(combiners: Sequence[str]) -> int:
+    """Return how many arrays are combined."""
+    return JOINT[combiners[0]] if combiners[0] in JOINT else len(combiners)
+
+
+CHLO = frozenset(
+    """acos acosh asin asinh atan atanh bessel_i1e cosh digamma erf erf_inv erfc lgamma sinh top_k""".split()
+)
+"""The operations of JAX's own dialect."""
 
 
 def _elementwise(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
@@ -149,7 +169,7 @@ def _reduce(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
 
 
 def _reduce_window(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
-    inputs = operands[: len(params["combiners"])]
+    inputs = operands[: arrays_of(params["combiners"])]
     operand = inputs[0]
     _need(all(each.shape == operand.shape for each in inputs), "inputs differ in shape")
     keys = ("window", "strides", "base_dilations", "window_dilations", "low", "high")
@@ -212,6 +232,55 @@ def _branches(params: Params, operands: Sequence[TensorType]) -> list[TensorType
     return [operands[2]] * 2
 
 
+def _bitcast(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    """Bits of a wider type are those of a new last dimension of a narrower one."""
+    (operand,), dtype = operands, params["dtype"]
+    shape, bits = operand.shape, operand.dtype.bits
+    if bits > dtype.bits:
+        shape = (*shape, bits // dtype.bits)
+    elif bits < dtype.bits:
+        _need(bool(shape) and shape[-1] == dtype.bits // bits, "the last dimension is not a number's bits")
+        shape = shape[:-1]
+    return [TensorType(dtype, shape)]
+
+
+def _convolution(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    left, right = operands
+    ours, theirs, made = params["left"], params["right"], params["made"]
+    groups, batches = params["groups"], params["batches"]
+    features, outputs = right.shape[theirs.index("i")], right.shape[theirs.index("o")]
+    _need(left.shape[ours.index("f")] == features * groups, "other numbers of features")
+    _need(outputs % (groups * batches) == 0 and left.shape[ours.index("b")] % batches == 0, "groups do not divide")
+    sizes = {"b": left.shape[ours.index("b")] // batches, "f": outputs}
+    for i in range(len(ours) - 2):
+        whole, window = left.shape[ours.index(str(i))], right.shape[theirs.index(str(i))]
+        padded = params["low"][i] + params["high"][i] + (1 + (whole - 1) * params["apart"][i] if whole else 0)
+        spanned = 1 + (window - 1) * params["dilations"][i]
+        _need(window > 0 and padded >= 0, "negative size")
+        sizes[str(i)] = (padded - spanned) // params["strides"][i] + 1 if padded >= spanned else 0
+    return [TensorType(params["dtype"], tuple(sizes[each] for each in made))]
+
+
+def _all(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    return list(operands)
+
+
+def _top_k(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    (operand,) = operands
+    _need(bool(operand.shape), "no rows")
+    params["k"] = min(params["k"], operand.shape[-1])
+    shape = (*operand.shape[:-1], params["k"])
+    return [TensorType(operand.dtype, shape), TensorType(dtype_named("s32"), shape)]
+
+
+def _whiles(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    count, *states = operands
+    _need(all(each == states[0] for each in states), "states of different types")
+    rows = states[0].shape[0] if states[0].shape else 0
+    _need(rows > 1 or not {"roll", "update"} & {name for name, *_ in params["steps"]}, "no rows")
+    return [count, *states]
+
+
 def _sort(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
     _need(all(operand.shape == operands[0].shape for operand in operands), "operands differ in shape")
     return list(operands)
@@ -225,15 +294,18 @@ def _scan(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
 
 _RULES: Mapping[str, Rule] = {
     "argument": _given,
+    "bitcast_convert": _bitcast,
     "branches": _branches,
     "broadcast_in_dim": _broadcast,
     "concatenate": _concatenate,
     "constant": _given,
+    "convolution": _convolution,
     "dot_general": _dot_general,
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
     "gather": _gather,
     "iota": _given,
+    "optimization_barrier": _all,
     "pad": _pad,
     "reduce": _reduce,
     "reduce_window": _reduce_window,
@@ -245,7 +317,9 @@ _RULES: Mapping[str, Rule] = {
     "select_and_scatter": _select_and_scatter,
     "slice": _slice,
     "sort": _sort,
+    "top_k": _top_k,
     "transpose": _transpose,
+    "whiles": _whiles,
 }
 
 
@@ -286,7 +360,8 @@ def _gather_attributes(params: Params) -> str:
         "start_index_map": params["start_map"],
     }
     numbers, sizes = _lists(lists, params["vector_dim"]), _array(params["sizes"])
-    return f"dimension_numbers = #stablehlo.gather<{numbers}>, indices_are_sorted = false, slice_sizes = {sizes}"
+    sorted_ = "true" if params.get("sorted") else "false"
+    return f"dimension_numbers = #stablehlo.gather<{numbers}>, indices_are_sorted = {sorted_}, slice_sizes = {sizes}"
 
 
 def _scatter_attributes(params: Params) -> str:
@@ -297,10 +372,10 @@ def _scatter_attributes(params: Params) -> str:
         "scatter_indices_batching_dims": params["indices_batching"],
         "scatter_dims_to_operand_dims": params["start_map"],
     }
-    unique = "true" if params["unique"] else "false"
+    unique, sorted_ = ("true" if params.get(each) else "false" for each in ("unique", "sorted"))
     return (
         f"scatter_dimension_numbers = #stablehlo.scatter<{_lists(lists, params['vector_dim'])}>, "
-        f"indices_are_sorted = false, unique_indices = {unique}"
+        f"indices_are_sorted = {sorted_}, unique_indices = {unique}"
     )
 
 
@@ -321,6 +396,30 @@ def _dot_attributes(params: Params) -> str:
     return f"dot_dimension_numbers = #stablehlo.dot<{numbers}>"
 
 
+def _convolution_attributes(params: Params) -> str:
+    left, right, made = (f"[{', '.join(params[each])}]" for each in ("left", "right", "made"))
+    keys = {"window_strides": "strides", "lhs_dilation": "apart", "rhs_dilation": "dilations"}
+    parts = [f"{key} = {_array(params[name])}" for key, name in keys.items()]
+    padding = [list(pair) for pair in zip(params["low"], params["high"], strict=True)]
+    reversal = ", ".join(str(each).lower() for each in params["reversal"])
+    parts += [
+        f"batch_group_count = {params['batches']} : i64",
+        f"feature_group_count = {params['groups']} : i64",
+        f"dimension_numbers = #stablehlo.conv<{left}x{right}->{made}>",
+        f"padding = dense<{padding or ''}> : tensor<{len(padding)}x2xi64>",
+        f"window_reversal = array<i1{': ' if reversal else ''}{reversal}>",
+    ]
+    return ", ".join(parts)
+
+
+def _map_attributes(params: Params) -> str:
+    return f"dimensions = {_array(range(params['rank']))}"
+
+
+def _top_attributes(params: Params) -> str:
+    return f"k = {params['k']} : i64"
+
+
 def _sort_attributes(params: Params) -> str:
     return f"dimension = {params['dimension']} : i64, is_stable = true"
 
@@ -330,132 +429,17 @@ def _random_attributes(params: Params) -> str:
 
 
 _LONG_ATTRIBUTES = {
+    "convolution": _convolution_attributes,
     "dot_general": _dot_attributes,
     "gather": _gather_attributes,
+    "map": _map_attributes,
     "reduce_window": _window_attributes,
     "rng_bit_generator": _random_attributes,
     "scatter": _scatter_attributes,
     "select_and_scatter": _window_attributes,
     "sort": _sort_attributes,
+    "top_k": _top_attributes,
 }
-
-
-def region_of(op: str, params: Params, operands: Sequence[TensorType]) -> str:
-    """Return the text of an operation's region, or "".
-
-    Of reductions: each input combined by itself, or an argmax of the first two. Of sorts: keys compared.
-    """
-    if op == "sort":
-        return _sort_region(params, operands)
-    if op == "select_and_scatter":
-        return _selecting_regions(params["direction"], f"tensor<{operands[0].dtype.mlir}>")
-    if "combiners" not in params:
-        return ""
-    scalars = [f"tensor<{operand.dtype.mlir}>" for operand in operands[: len(params["combiners"])]]
-    if params["combiners"] == ("argmax",):
-        scalars = [f"tensor<{operand.dtype.mlir}>" for operand in operands[:2]]
-    left, right = [f"%l{i}" for i in range(len(scalars))], [f"%r{i}" for i in range(len(scalars))]
-    if params["combiners"] == ("argmax",):
-        lines, results = _argmax_body(*scalars), ["%o0", "%o1"]
-    else:
-        lines = []
-        results = [b if name == "second" else f"%o{b[2:]}" for name, b in zip(params["combiners"], right, strict=True)]
-        for result, name, a, b, t in zip(results, params["combiners"], left, right, scalars, strict=True):
-            if name == "second":
-                continue
-            first, second = (b, a) if params.get("swapped") else (a, b)
-            lines.append(f'{result} = "stablehlo.{name}"({first}, {second}) : ({t}, {t}) -> {t}')
-    lines.append(f'"stablehlo.return"({", ".join(results)}) : ({", ".join(scalars)}) -> ()')
-    return _region(zip(left + right, scalars * 2, strict=True), lines)
-
-
-def _region(arguments: Iterable[tuple[str, str]], lines: Sequence[str]) -> str:
-    names = ", ".join(f"{name}: {type_}" for name, type_ in arguments)
-    return f" ({{\n  ^bb0({names}):\n" + "".join(f"    {line}\n" for line in lines) + "  })"
-
-
-def _sort_region(params: Params, operands: Sequence[TensorType]) -> str:
-    """The first array compared; the second one too, where the first ones are equal and there are two keys.
-
-    NumPy's order, as JAX writes it, has zeros of either sign equal, and NaN last.
-    """
-    arguments = [(f"%{side}{i}", f"tensor<{each.dtype.mlir}>") for i, each in enumerate(operands) for side in "lr"]
-    (left, key), (right, _) = arguments[:2]
-    lines, total = [], "" if params["order"] == "plain" else ", compare_type = #stablehlo<comparison_type TOTALORDER>"
-    if params["order"] == "numpy":
-        lines = [*_canonical(left, key, operands[0].dtype), *_canonical(right, key, operands[0].dtype)]
-        left, right = f"{left}_key", f"{right}_key"
-
-    def compare(name: str, direction: str, *pair: str) -> str:
-        attributes = f"comparison_direction = #stablehlo<comparison_direction {direction}>"
-        *names, type_ = pair
-        attributes += total if type_ == key and names[0] == left else ""
-        return f'{name} = "stablehlo.compare"({", ".join(names)}) {{{attributes}}} : ({type_}, {type_}) -> tensor<i1>'
-
-    lines.append(compare("%o", params["direction"], left, right, key))
-    result = "%o"
-    if params["keys"] == 2:
-        (second, other), (third, _) = arguments[2:4]
-        lines += [
-            compare("%equal", "EQ", left, right, key),
-            compare("%next", params["direction"], second, third, other),
-        ]
-        lines += [f"{a} = stablehlo.{op} {b}, {c} : tensor<i1>" for a, op, b, c in _LEXICOGRAPHIC]
-        result = "%all"
-    return _region(arguments, [*lines, f'"stablehlo.return"({result}) : (tensor<i1>) -> ()'])
-
-
-_LEXICOGRAPHIC = (("%tie", "and", "%equal", "%next"), ("%all", "or", "%o", "%tie"))
-
-
-def _canonical(name: str, type_: str, dtype: DType) -> list[str]:
-    zero, nan = dense(np.zeros((), dtype.numpy), False), dense(np.array(np.nan, dtype.numpy), False)
-    lines = []
-    for kind, constant, other, direction in (("zero", zero, f"{name}_zero", "EQ"), ("nan", nan, name, "NE")):
-        lines.append(f"{name}_{kind} = stablehlo.constant {constant} : {type_}")
-        lines.append(
-            f"{name}_is_{kind} = stablehlo.compare {direction}, {name}, {other} : ({type_}, {type_}) -> tensor<i1>"
-        )
-    for kind, old, new in (("zero", name, f"{name}_some"), ("nan", f"{name}_some", f"{name}_key")):
-        lines.append(f"{new} = stablehlo.select {name}_is_{kind}, {name}_{kind}, {old} : tensor<i1>, {type_}")
-    return lines
-
-
-def _selecting_regions(direction: str, scalar: str) -> str:
-    """The first region tells whether the first element stays selected, the second one adds."""
-    attribute = f"{{comparison_direction = #stablehlo<comparison_direction {direction}>}}"
-    select = [
-        f'%o = "stablehlo.compare"(%a, %b) {attribute} : ({scalar}, {scalar}) -> tensor<i1>',
-        '"stablehlo.return"(%o) : (tensor<i1>) -> ()',
-    ]
-    add = [
-        f'%o = "stablehlo.add"(%a, %b) : ({scalar}, {scalar}) -> {scalar}',
-        f'"stablehlo.return"(%o) : ({scalar}) -> ()',
-    ]
-    first, second = (_region([("%a", scalar), ("%b", scalar)], lines)[2:-1] for lines in (select, add))
-    return f" ({first}, {second})"
-
-
-def _argmax_body(value: str, index: str) -> list[str]:
-    """The larger value and its index; of equal values the lower index, so that the order does not matter."""
-
-    def compare(name: str, a: str, b: str, direction: str, of: str) -> str:
-        attribute = f"{{comparison_direction = #stablehlo<comparison_direction {direction}>}}"
-        return f'{name} = "stablehlo.compare"({a}, {b}) {attribute} : ({of}, {of}) -> tensor<i1>'
-
-    def select(name: str, a: str, b: str, of: str) -> str:
-        return f'{name} = "stablehlo.select"(%take, {a}, {b}) : (tensor<i1>, {of}, {of}) -> {of}'
-
-    logic = " : (tensor<i1>, tensor<i1>) -> tensor<i1>"
-    return [
-        compare("%greater", "%l0", "%r0", "GT", value),
-        compare("%equal", "%l0", "%r0", "EQ", value),
-        compare("%lower", "%l1", "%r1", "LT", index),
-        f'%tie = "stablehlo.and"(%equal, %lower){logic}',
-        f'%take = "stablehlo.or"(%greater, %tie){logic}',
-        select("%o0", "%l0", "%r0", value),
-        select("%o1", "%l1", "%r1", index),
-    ]
 
 
 def dense(array: np.ndarray[Any, Any], splat: bool) -> str:

@@ -27,6 +27,20 @@ from xgpu.runtime import cuda_calls
 from xgpu.runtime.jax_backend import lower_program
 
 _CALLER = "caller"
+_OF_SCALARS = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        "all_reduce",
+        "map",
+        "reduce",
+        "reduce_scatter",
+        "reduce_window",
+        "scatter",
+        "select_and_scatter",
+        "sort",
+    )
+)
+"""Operations whose regions XLA computes element by element, where nothing can be called that is not its own."""
 _REPLACED = "xgpu.planned"
 """Marks a function of JAX's module that has been looked at: it may be called from several places."""
 
@@ -64,6 +78,11 @@ def lowered_by_jax() -> Iterator[None]:
 
 def _lower(ctx: Any, *arguments: Any, name: str, **parameters: Any) -> Any:
     """Lower a ``jax.jit`` inside another program, and if it is one of ours replace the function that was made."""
+    if not _thread.by_jax and _combines_elements():
+        # A function that is called elsewhere too is another there, so that this one is made anew.
+        own = ctx.module_context.replace(cached_primitive_lowerings={}, lowering_cache={})
+        with lowered_by_jax():
+            return _lower_jit(ctx.replace(module_context=own), *arguments, name=str(name), **parameters)
     if not isinstance(name, MarkedName) or _thread.by_jax:
         return _lower_jit(ctx, *arguments, name=name, **parameters)
     # The kernels' function is called, whether or not JAX would have put the operations in its place.
@@ -83,6 +102,17 @@ def _lower(ctx: Any, *arguments: Any, name: str, **parameters: Any) -> Any:
 
 
 mlir.register_lowering(_jit_p, _lower, cacheable=False)
+
+
+def _combines_elements() -> bool:
+    """Whether JAX's current insertion point is in what a reduction combines its elements by, or the like."""
+    owner: ir.Operation | None = ir.InsertionPoint.current.block.owner.operation
+    while owner is not None and owner.name != "func.func":
+        if owner.name in _OF_SCALARS:
+            return True
+        # JAX puts some operations into their function only after their regions are written.
+        owner = owner.parent if owner.attached else None
+    return False
 
 
 def _last_callee(symbols: Any) -> Any:
@@ -174,7 +204,8 @@ _outline_p = core.Primitive("xgpu_outline")
 _outline_p.multiple_results = True
 
 
-mlir.register_lowering(_outline_p, jax.ffi.ffi_lowering(_outline_p.name))
+# JAX keeps what it lowers by operands and parameters, and here only the results differ.
+mlir.register_lowering(_outline_p, jax.ffi.ffi_lowering(_outline_p.name), cacheable=False)
 
 
 def _replace(ctx: Any, function: Any, program: Compiled) -> None:

@@ -176,6 +176,46 @@ def test_one_inside_a_compiled_program_is_a_part_of_it() -> None:
     np.testing.assert_allclose(program.run(x, y)[0], np.tanh(x) * y, rtol=1e-6)
 
 
+def test_several_in_a_program_have_results_of_their_own() -> None:
+    @xgpu.jit
+    def pair(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jnp.sin(x), x.sum()
+
+    @xgpu.jit
+    def row(x: jax.Array) -> jax.Array:
+        return jnp.cos(x)[0]
+
+    def both(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        return row(x), *pair(x * 2)
+
+    x = jnp.arange(35, dtype=jnp.float32).reshape(5, 7)
+    for found, wanted in zip(jax.jit(both)(x), both(x), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    gradient = jax.grad(lambda x: pair(x)[0].sum() + row(x).sum())
+    np.testing.assert_allclose(jax.jit(gradient)(x), gradient(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("caller", [jax.jit, xgpu.jit])
+def test_what_elements_are_combined_by_is_left_to_jax(caller: Callable[..., Any]) -> None:
+    """XLA ends the process where it meets a kernel in a reduction's region."""
+    add = xgpu.jit(lambda a, b: a + b)
+
+    def around(a: jax.Array, b: jax.Array) -> Any:
+        return add(a, b) * 1
+
+    def function(x: jax.Array) -> Any:
+        zero = np.float32(0)
+        windows = jax.lax.reduce_window(x, zero, add, (2, 2), (1, 1), "VALID")
+        rows = jax.lax.map(xgpu.jit(jnp.sum), x)
+        return add(rows[0], rows[1]), jax.lax.reduce(x, zero, jax.jit(around), (0,)), windows, add(x[0, 1], x[1, 0])
+
+    x = np.arange(35, dtype=np.float32).reshape(5, 7)
+    first, sums, windows, last = caller(function)(x)
+    assert (first, last) == (x[:2].sum(), 8)
+    np.testing.assert_array_equal(sums, x.sum(0))
+    np.testing.assert_array_equal(windows, x[1:, 1:] + x[:-1, 1:] + x[1:, :-1] + x[:-1, :-1])
+
+
 def test_explained_with_static_arguments() -> None:
     def function(x: jax.Array, times: int, mode: str = "add") -> Any:
         return [x * i for i in range(times)] if mode == "scale" else x + times

@@ -44,8 +44,8 @@ from xgpu.tools.fuzzing.facts import (
 from xgpu.tools.fuzzing.generate import STEPS, generate
 from xgpu.tools.fuzzing.graph import Graph, Node, Value
 from xgpu.tools.fuzzing.minimize import minimize
-from xgpu.tools.fuzzing.ops import TensorType
-from xgpu.tools.fuzzing.oracle import expected, with_plain_reductions
+from xgpu.tools.fuzzing.ops import CHLO, TensorType
+from xgpu.tools.fuzzing.oracle import as_xla_means_it, expected
 from xgpu.tools.fuzzing.worker import Worker, WorkerDied
 
 _CASES = os.environ.get("XGPU_FUZZ_CASES")
@@ -151,9 +151,34 @@ def test_a_reduction_takes_in_once_what_it_starts_from(name: str, combine: np.uf
     array, start = (graph.elements(number) for number in graph.arguments)
     np.testing.assert_array_equal(expected(graph)[0], combine(start, combine.reduce(array)))
     # That of each part which XLA reduces is taken in any number of times.
-    *_, before, _, _ = with_plain_reductions(graph).nodes
+    *_, before, _, _ = as_xla_means_it(graph).nodes
     assert before.op == "reduce"
     assert (before.operands[1] == 1) == (name in ("and", "maximum"))
+
+
+@pytest.mark.parametrize("shape", [(), (3,)], ids=["scalars", "arrays"])
+def test_a_clamp_whose_lower_bound_is_larger_has_the_upper_one(shape: tuple[int, ...]) -> None:
+    """XLA takes the larger of the lower bound and a clamp for the clamp."""
+    facts = on_grid(dtype_named("f32"), 30, 30, 0), on_grid(dtype_named("f32"), 5, 5, 0)
+    assert all(facts)
+    known = [facts[0], facts[1], replace(facts[0], lo=19.0, hi=19.0)]
+    values = {
+        number: Value(TensorType(dtype_named("f32"), shape if number != 1 else (3,)), known[number])
+        for number in range(3)
+    }
+    arguments = [Node("argument", (), {}, (number,)) for number in range(3)]
+    params = {"main": 1, "scalars": (0, 2) if not shape else ()}
+    values |= {number: Value(TensorType(dtype_named("f32"), (3,)), known[0]) for number in (3, 4, 5)}
+    nodes = [
+        Node("clamp", (0, 1, 2), params, (3,)),
+        Node("broadcast_in_dim", (0,), {"shape": (3,), "dims": tuple(range(len(shape)))}, (4,)),
+        Node("maximum", (4, 3), {}, (5,)),
+    ]
+    graph = Graph((*arguments, *nodes), (3, 5), values, seed=0)
+    clamped, larger = expected(graph)
+    assert (clamped == 19).all()
+    assert (larger == 30).all()
+    assert failure_of(graph, Variant(), "host") is None
 
 
 def test_arrays_that_are_reduced_together_may_be_of_different_floats() -> None:
@@ -182,10 +207,15 @@ def test_graphs_use_every_operation_that_the_fuzzer_knows() -> None:
     assert {"gather", "dynamic_update_slice", "reduce", "pad", "atan2", "bitcast_convert", "iota", "clamp"} <= used
     assert {"reduce_window", "scatter", "dot_general", "sort", "scan"} <= used
     assert {"branches", "select_and_scatter", "rng_bit_generator", "reduce_precision", "complex", "real"} <= used
-    assert len(used) > 60
+    assert {"convolution", "map", "optimization_barrier", "top_k", "whiles"} <= used
+    assert len(used & CHLO) > 4
+    assert len(used) > 80
 
 
-@pytest.mark.parametrize("family", ("numbers", "operations", "recursive_scans", "selections"))
+@pytest.mark.parametrize(
+    "family",
+    ("convolutions", "functions", "numbers", "operations", "places", "recursive_scans", "selections", "several"),
+)
 def test_a_family_alone_agrees_with_xla(family: str) -> None:
     """Graphs of operations of a family alone, of arrays of several types."""
     module = importlib.import_module(f"xgpu.tools.fuzzing.families.{family}")

@@ -169,12 +169,10 @@ def dot_general(builder: Builder, value: int) -> int | None:
     if prod(sizes) > builder.limit:
         return None
     other = value_of_type(builder, TensorType(type_.dtype, sizes), value)
-    product = scalar_facts.multiply(type_.dtype, [facts, builder.facts_of(other)])
-    if product is None:
+    made = sum_of_products(builder, value, other, prod(shape[i] for i in contracted))
+    if made is None:
         return None
-    dtype, known = _of_products(builder, type_.dtype, product, prod(shape[i] for i in contracted))
-    if known is None:
-        return None
+    dtype, known = made
     # Arrays stay on the left or the right whichever of them was there first.
     places = {"b": tuple(theirs.index(("b", i)) for i in range(len(batch)))}
     places["c"] = tuple(theirs.index(("c", i)) for i in range(len(contracted)))
@@ -186,15 +184,20 @@ def dot_general(builder: Builder, value: int) -> int | None:
     return builder.one("dot_general", operands, known, dtype=dtype, **pairs)
 
 
-def _of_products(builder: Builder, dtype: DType, product: Facts, count: int) -> tuple[DType, Facts | None]:
-    """Return the type of a sum of products, and its facts if it is exact."""
+def sum_of_products(builder: Builder, left: int, right: int, count: int) -> tuple[DType, Facts] | None:
+    """Return a type for sums of so many products, and their facts, which are exact; None if there is no such type."""
+    dtype = builder.type_of(left).dtype
     if dtype.is_integer:
+        wide = dtype_named("s32" if dtype.is_signed else "u32") if 8 <= dtype.bits < 32 else dtype
+        dtype = wide if builder.random.random() < 0.5 else dtype
         return dtype, integers(dtype, -float("inf"), float("inf"))
+    product = scalar_facts.multiply(dtype, [builder.facts_of(left), builder.facts_of(right)])
+    if product is None or not product.exact or product.grid is None or product.special:
+        return None
     wide = dtype_named("f32") if dtype.bits == 16 and builder.random.random() < 0.5 else dtype
-    if not product.exact or product.grid is None or product.special:
-        return wide, None
     total = product.magnitude * max(1, count)
-    return wide, on_grid(wide, -total if product.lo < 0 else 0, total, product.grid)
+    known = on_grid(wide, -total if product.lo < 0 else 0, total, product.grid)
+    return None if known is None else (wide, known)
 
 
 def sort(builder: Builder, value: int) -> int | None:

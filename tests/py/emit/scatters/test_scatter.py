@@ -190,3 +190,23 @@ def test_a_region_of_other_types_is_refused() -> None:
       }"""
     with pytest.raises(Unsupported, match="its region computes in other types than its operands'"):
         xgpu.compile(text).ir("ptx")
+
+
+def test_updates_that_change_nothing_are_none() -> None:
+    """A kernel that only read what it updates had its loads made read-only ones, at which LLVM ended the process."""
+    program = xgpu.compile("""
+      func.func @main(%array: tensor<8xui64>, %places: tensor<1x5x1xi64>) -> tensor<8xui64> {
+        %zeros = stablehlo.iota dim = 1 : tensor<5x1xui64>
+        %0 = "stablehlo.scatter"(%array, %places, %zeros) ({
+        ^bb0(%old: tensor<ui64>, %new: tensor<ui64>):
+          %1 = stablehlo.or %old, %new : tensor<ui64>
+          stablehlo.return %1 : tensor<ui64>
+        }) {scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0],
+          scatter_dims_to_operand_dims = [0], index_vector_dim = 0>} :
+          (tensor<8xui64>, tensor<1x5x1xi64>, tensor<5x1xui64>) -> tensor<8xui64>
+        return %0 : tensor<8xui64>
+      }
+    """)
+    assert "ld.relaxed" not in program.ir("ptx")
+    array = np.arange(8, dtype=np.uint64)
+    np.testing.assert_array_equal(program.run(array, np.arange(5).reshape(1, 5, 1), on="host")[0], array)

@@ -279,3 +279,19 @@ func.func @vector(%a: tensor<8xf32>, %i: index, %x: vector<4xf32>) -> tensor<8xf
   %0 = "xgpu.atomic_add"(%x, %a, %i) : (vector<4xf32>, tensor<8xf32>, index) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// Where the new element is the old one, memory is not even read.
+
+// CHECK-LABEL: func.func @nothing
+// CHECK-NOT:     llvm.load
+// CHECK-NOT:     llvm.cmpxchg
+// CHECK:         return
+func.func @nothing(%a: tensor<8xi64>, %i: index) -> tensor<8xi64> attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
+  %0 = "xgpu.atomic_rmw"(%a, %i) ({
+  ^bb0(%old: i64):
+    "xgpu.yield"(%old) : (i64) -> ()
+  }) : (tensor<8xi64>, index) -> tensor<8xi64>
+  return %0 : tensor<8xi64>
+}
