@@ -185,6 +185,33 @@ def _scattered(rng: random.Random, x: Any, n: Any, *_: Any) -> Any:
     return updated + x.at[..., :1].set(7)
 
 
+def _windows(rng: random.Random, x: Any, n: Any, *_: Any) -> Any:
+    """Gather or scatter windows by several components, with dimensions of batches anywhere in the indices."""
+    inside = rng.sample(range(x.ndim), x.ndim)
+    batches = sorted(inside[: rng.randint(0, x.ndim - 1)])
+    indexed = inside[len(batches) :][: rng.randint(1, 2)]
+    sizes = [1 if axis in batches else rng.randint(1, size) for axis, size in enumerate(x.shape)]
+    collapsed = [axis for axis in indexed if sizes[axis] == 1]
+    shared: list[int | None] = [*batches, None]
+    rng.shuffle(shared)
+    shape = [3 if axis is None else x.shape[axis] for axis in shared]
+    # Some windows leave the array.
+    indices = lax.rem(
+        jnp.arange(np.prod(shape) * len(indexed), dtype=np.int32).reshape(*shape, len(indexed)) * (n + 2), 4
+    )
+    rank = x.ndim - len(batches) - len(collapsed) + len(shape)
+    offsets = sorted(rng.sample(range(rank), rank - len(shape)))
+    placed = (offsets, sorted(collapsed), indexed, batches, [shared.index(axis) for axis in batches])
+    numbers = [tuple(each) for each in placed]
+    windows = lax.gather(x, indices, lax.GatherDimensionNumbers(*numbers), tuple(sizes), mode="fill", fill_value=-7)
+    if rng.random() < 0.5 and rank <= 3:
+        return windows
+    scattered = rng.choice((lax.scatter, lax.scatter_add, lax.scatter_max))
+    order = rng.sample(range(rank), rank)
+    updates = jnp.transpose(3 * jnp.transpose(windows, order) + n, np.argsort(order))
+    return scattered(x, indices, updates, lax.ScatterDimensionNumbers(*numbers), mode="drop")
+
+
 def _repeated(rng: random.Random, x: Any, *_: Any) -> Any:
     axis, count = rng.randrange(x.ndim), rng.randint(2, 3)
     many = jnp.repeat(x, count, axis) if rng.random() < 0.5 else jnp.concatenate([x] * count, axis)
@@ -219,6 +246,7 @@ _STEPS = (
     _broadcast,
     _gathered,
     _scattered,
+    _windows,
     _repeated,
     _chosen,
     _in_branch,
