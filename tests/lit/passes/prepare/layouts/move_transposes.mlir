@@ -371,3 +371,18 @@ func.func @main(%x: tensor<128x96xf32>) -> tensor<128x96xf32> {
   %6 = stablehlo.transpose %5, dims = [1, 0] : (tensor<96x128xf32>) -> tensor<128x96xf32>
   return %6 : tensor<128x96xf32>
 }
+
+// -----
+
+// The components of an index go to the dimensions that they went to; with them a batch of the indices.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<5x128x96xf32>, %arg1: tensor<48x5x2xi32>) -> tensor<48x5xf32>
+// CHECK-NEXT:    %[[G:.*]] = "stablehlo.gather"(%arg0, %arg1)
+// CHECK-SAME:      collapsed_slice_dims = [1, 2], operand_batching_dims = [0], start_indices_batching_dims = [1], start_index_map = [1, 2]
+// CHECK-SAME:      slice_sizes = array<i64: 1, 1, 1>
+// CHECK-NEXT:    return %[[G]]
+func.func @main(%x: tensor<5x128x96xf32>, %i: tensor<48x5x2xi32>) -> tensor<48x5xf32> {
+  %0 = stablehlo.transpose %x, dims = [2, 1, 0] : (tensor<5x128x96xf32>) -> tensor<96x128x5xf32>
+  %1 = "stablehlo.gather"(%0, %i) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1], operand_batching_dims = [2], start_indices_batching_dims = [1], start_index_map = [1, 0], index_vector_dim = 2>, indices_are_sorted = false, slice_sizes = array<i64: 1, 1, 1>}> : (tensor<96x128x5xf32>, tensor<48x5x2xi32>) -> tensor<48x5xf32>
+  return %1 : tensor<48x5xf32>
+}
