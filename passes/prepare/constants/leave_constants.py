@@ -24,8 +24,8 @@ class LeaveConstants(OperationRewrite):
     A kernel has the elements of a constant as a table of its own. That is 18 bytes of PTX for each f32, which the
     driver compiles when the program is loaded (1.3 s for a million), for every kernel that reads it. XLA has such an
     array in memory once. So it has one that is read there anyway, the indices or the updates of a scatter, which a
-    kernel would copy in each run. Constants of one number stay, as do those in loops that are one kernel, which have
-    no memory but arguments and states. With ``products=all`` nothing is left to XLA.
+    kernel would copy in each run. Constants of one number stay, or of none, as do those in loops that are one kernel,
+    which have no memory but arguments and states. With ``products=all`` nothing is left to XLA.
     Needs: products to be marked, and loops that are one kernel.
 
     ```mlir
@@ -48,6 +48,7 @@ class LeaveConstants(OperationRewrite):
         if (
             self.products == "all"
             or splat_of(op) is not None
+            or not math.prod(shape_of(op.results[0]))
             or (op.parent is not None and RECURRENCE in op.parent.attributes)
         ):
             return

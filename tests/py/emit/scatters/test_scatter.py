@@ -1,10 +1,13 @@
 """Scatters of any dimension numbers, index type and region, by what StableHLO says of them."""
 
 import random
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 import xgpu
 from tests.py.indexing.hlo_programs import type_of
@@ -210,3 +213,16 @@ def test_updates_that_change_nothing_are_none() -> None:
     assert "ld.relaxed" not in program.ir("ptx")
     array = np.arange(8, dtype=np.uint64)
     np.testing.assert_array_equal(program.run(array, np.arange(5).reshape(1, 5, 1), on="host")[0], array)
+
+
+def test_indices_without_components() -> None:
+    """Every window is the whole operand; the indices, computed of an argument, have no elements."""
+
+    def function(x: Any, i: Any, u: Any) -> Any:
+        dimensions = lax.ScatterDimensionNumbers((1, 2), (), ())
+        return lax.scatter_add(x, jnp.tile(i[:0], (4, 1)), u, dimensions)
+
+    x, i = np.arange(12, dtype=np.int32).reshape(3, 4), np.arange(3, dtype=np.int32)
+    u = np.arange(16, dtype=np.int32).reshape(4, 2, 2)
+    program = xgpu.compile(function, *(f"s32[{','.join(map(str, each.shape))}]" for each in (x, i, u)))
+    np.testing.assert_array_equal(program.run(x, i, u)[0], jax.jit(function)(x, i, u))

@@ -179,12 +179,12 @@ def _merged(
 
 def _may_be_part(group: Group, family: KernelFamily, families: Families) -> bool:
     """Whether a kernel can be a part of one of ``family``, unless another family is recognised for it."""
-    kind = group.kind
-    if group.heroes and kind.family.is_cooperative:
-        return kind.family in family.parts
-    # What each thread computes with a hero may be several kernels.
-    is_one = len(set(map(shape_of, group.roots))) == 1
-    return is_one if group.heroes and kind.family in family.parts else kind == families.loop_over(group.roots[0])
+    if not group.heroes:
+        return group.kind == families.loop_over(group.roots[0])
+    if group.kind.family not in family.parts:
+        return False
+    # What each thread computes with a hero is a kernel for each shape.
+    return group.kind.family.is_cooperative or len(set(map(shape_of, group.roots))) == 1
 
 
 def _keeps_family(group: Group, families: Families, grouping: Grouping) -> bool:

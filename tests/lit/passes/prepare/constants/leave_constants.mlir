@@ -20,3 +20,18 @@ func.func @main(%x: tensor<8xf32>, %y: tensor<2xf32>) -> (tensor<8xf32>, tensor<
   %4 = stablehlo.add %y, %2 : tensor<2xf32>
   return %3, %4 : tensor<8xf32>, tensor<2xf32>
 }
+
+// -----
+
+// An array without elements needs no memory that a kernel could read it in.
+
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:    stablehlo.constant dense<> : tensor<2x0xi32>
+func.func @main(%x: tensor<8xf32>, %y: tensor<2x8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.constant dense<> : tensor<2x0xi32>
+  %1 = "stablehlo.scatter"(%x, %0, %y) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    stablehlo.return %b : tensor<f32>
+  }) : (tensor<8xf32>, tensor<2x0xi32>, tensor<2x8xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
