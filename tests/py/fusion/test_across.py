@@ -149,8 +149,14 @@ def test_periods_of_what_is_read_do_not_matter(place: int) -> None:
 def test_what_several_transposes_are_computed_from_counts_once() -> None:
     """Eight arrays would be stored, and read again, to read one along its rows."""
 
+    def repeated(x: Any, k: int) -> Any:
+        return jnp.repeat(jnp.sin(x + k).T, 2, axis=0)
+
     def several(x: Any) -> Any:
-        return sum(jnp.repeat(jnp.sin(x + k).T, 2, axis=0) for k in range(8))
+        return sum(repeated(x, k).reshape(-1, 512) for k in range(8))
 
     program = xgpu.compile(several, "f32[4096,4096]", target="sm_90a")
-    assert "transpose" not in [kernel.emitter for kernel in program.kernels]
+    assert [kernel.emitter for kernel in program.kernels] == ["loop"]
+    # If no reshape is in the way, all is computed in the order of the array, and transposed once.
+    program = xgpu.compile(lambda x: sum(repeated(x, k) for k in range(8)), "f32[4096,4096]", target="sm_90a")
+    assert [kernel.emitter for kernel in program.kernels] == ["transpose"]

@@ -22,6 +22,9 @@ class Fake(TargetMachine):
     def barrier(self) -> None:
         call_intrinsic("llvm.fake.barrier", ir.IntegerType.get_signless(1), [])
 
+    def warp_barrier(self) -> None:
+        call_intrinsic("llvm.fake.warp.barrier", ir.IntegerType.get_signless(1), [])
+
     def shuffle(self, mode: str, value: ir.Value, by: ir.Value) -> ir.Value:
         return call_intrinsic(f"llvm.fake.shuffle.{mode}", value.type, [value, by])
 

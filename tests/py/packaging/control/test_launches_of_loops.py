@@ -38,7 +38,7 @@ def stacked(w: jax.Array, u: jax.Array, h: jax.Array, xs: jax.Array) -> Any:
 
 
 def alone(a: jax.Array, x: jax.Array) -> Any:
-    """Nothing is launched that could compute the counter, too."""
+    """Nothing is launched that could compute the counter, too, unless loops compute the product."""
     return lax.fori_loop(0, 5, lambda i, x: jnp.tanh(x @ a) * 0.5 + x[i], x)
 
 
@@ -66,7 +66,8 @@ NETWORK = ((64, 64), (32, 64), (16, 64), (7, 16, 32))
     [
         (summed, random(*NETWORK), 3),
         (stacked, random(*NETWORK), 2),
-        (alone, random((32, 32), (32, 32)), 2),
+        (alone, random((128, 128), (128, 128)), 2),
+        (alone, random((32, 32), (32, 32)), 1),
         (updated, random((32, 32), (32, 32), (32, 32)), 3),
     ],
 )
