@@ -69,7 +69,7 @@ class MoveTransposes(BlockRewrite):
         if any(op.name == TRANSPOSE for op in operations):
             found = AxisOrders(block)
             if orders := found.choose(self.least_bytes):
-                _Rewrite(block, orders, found.kept).rewrite(operations)
+                _Rewrite(block, orders, found.kept_by).rewrite(operations)
 
 
 def _turn(op: ir.Operation) -> None:
@@ -85,7 +85,7 @@ def _turn(op: ir.Operation) -> None:
 class _Rewrite:
     """Writes values of a block in other ``orders``; ``ordered`` has those that are, and what is read from outside.
 
-    ``kept`` has what operations keep of the dimensions of their operands, by their first results.
+    ``kept_by`` gives what an operation keeps of the dimensions of its operands.
 
     What reads a value in the program's order is given that before it is come to, so operations that are not written
     anew are right at any time. ``made_anew`` are values that may be left without users.
@@ -93,7 +93,7 @@ class _Rewrite:
 
     block: ir.Block
     orders: Mapping[ir.Value, Order]
-    kept: Mapping[ir.Value, Sequence[KeptDimensions]]
+    kept_by: Callable[[ir.Operation], Sequence[KeptDimensions]]
     ordered: dict[tuple[ir.Value, Order], ir.Value] = field(default_factory=dict)
     made_anew: dict[ir.Value, None] = field(default_factory=dict)
 
@@ -102,7 +102,7 @@ class _Rewrite:
         replaced = []
         for op in operations:
             values = (*op.results, *op.operands) if is_between(op) else op.results
-            kept = self._kept_by(op)
+            kept = self.kept_by(op)
             if any(value in self.orders for value in (*values, *(each.value for each in kept))):
                 with ir.InsertionPoint(op), op.location:
                     if op.name == TRANSPOSE:
@@ -172,12 +172,9 @@ class _Rewrite:
         """Whether an operation is written anew for ``value`` in another order."""
         if value not in self.orders or op.block != self.block:
             return False
-        if is_between(op) or any(each.value == value for each in self._kept_by(op)):
+        if is_between(op) or any(each.value == value for each in self.kept_by(op)):
             return True
         return value in carried(op) and op.results[0] in self.orders
-
-    def _kept_by(self, op: ir.Operation) -> Sequence[KeptDimensions]:
-        return self.kept.get(op.results[0], ()) if len(op.results) else ()
 
     def _order(self, value: ir.Value) -> Order:
         return self.orders.get(value, given_order(len(shape_of(value))))

@@ -30,8 +30,8 @@ class AxisOrders:
     def __init__(self, block: ir.Block):
         self._groups: dict[ir.Value, OrderGroup] = {}
         operations = [view.operation for view in block.operations]
-        self.kept = {op.results[0]: kept for op in operations if (kept := kept_dimensions(op))}
-        """The dimensions that operations keep of their operands, by the first results of these operations."""
+        # By the first result: an operation is another key once its operands have changed.
+        self._kept = {op.results[0]: kept for op in operations if (kept := kept_dimensions(op))}
         self._find_groups(operations)
         for op in operations:
             self._connect(op)
@@ -54,8 +54,9 @@ class AxisOrders:
             value: group.order for value, group in self._groups.items() if group.order != given_order(len(group.order))
         }
 
-    def _kept_by(self, op: ir.Operation) -> list[KeptDimensions]:
-        return self.kept.get(op.results[0], []) if len(op.results) else []
+    def kept_by(self, op: ir.Operation) -> Sequence[KeptDimensions]:
+        """Return what an operation kept of the dimensions of its operands when the orders were chosen."""
+        return self._kept.get(op.results[0], ()) if len(op.results) else ()
 
     def _find_groups(self, operations: Sequence[ir.Operation]) -> None:
         """Put every value that can have another order into its group."""
@@ -69,7 +70,7 @@ class AxisOrders:
 
         for op in operations:
             operands = carried(op)
-            if not is_between(op) and not operands and not self._kept_by(op):
+            if not is_between(op) and not operands and not self.kept_by(op):
                 continue
             parents.update((result, result) for result in op.results)
             first, *others = op.results
@@ -91,7 +92,7 @@ class AxisOrders:
             return
         if operands:
             self._join(op, operands)
-        kept = self._kept_by(op)
+        kept = self.kept_by(op)
         for each in kept:
             _add(KeptEdge.of(each, self._groups))
         if op.name == REDUCE:

@@ -11,7 +11,7 @@ from xgpu.frontend.load import load_source
 from xgpu.fusion.grouping import groups
 
 
-@pytest.mark.parametrize("arrays", [4, 12])
+@pytest.mark.parametrize("arrays", [4, 12, 32])
 def test_bodies_of_loops_are_not_gone_through_for_each_result(monkeypatch, arrays):
     """A loop that is one kernel stores all of its results, of which merging asks what they are made of."""
     asked, captured = Counter[str](), groups.captured
