@@ -4,7 +4,7 @@ A row that is held is read once, however often the kernel walks it. The planner 
 length that `longest_row` returns; the schedule shares rows among threads by `held_elements`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from xgpu.device import Device
 
@@ -58,10 +58,20 @@ def longest_row(read: Iterable[int], stored: Iterable[int], target: Device) -> i
     return target.max_threads_per_block * held_elements([min(max(width, _REGISTER // 2), _REGISTER)], target)
 
 
-COLUMN_THREADS = 16
-"""Threads of a column at most whose elements are held: with 32 columns beside each other, half of a block's."""
+THREADS_THAT_HOLD_COLUMNS = 512
+"""Threads of a block at most that hold elements of columns: half of a block's, as each holds many."""
 _HELD_ROWS = 32
 """Registers in which a thread holds elements of a column; such blocks have at most half of the threads of others."""
+_FEWEST_COLUMNS = 8
+"""Neighbouring columns of a block at least: so many of 32 bits are a sector, which is read whole."""
+
+
+def fewest_columns(widths: Iterable[int]) -> int:
+    """Return how many neighbouring columns a block has at least, given the bits of an element of each array.
+
+    Of the widest array they are a sector.
+    """
+    return _FEWEST_COLUMNS * max(1, _REGISTER // max(widths, default=_REGISTER))
 
 
 def held_rows(widths: Iterable[int]) -> int:
@@ -72,6 +82,9 @@ def held_rows(widths: Iterable[int]) -> int:
     return max(1, _HELD_ROWS // max(1, sum(-(-width // _REGISTER) for width in widths)))
 
 
-def longest_column(read: Iterable[int]) -> int:
-    """Return the longest column that threads hold from one walk to the next, given the bits of what they read."""
-    return COLUMN_THREADS * held_rows(read)
+def longest_column(read: Sequence[int], lanes: int | None = None) -> int:
+    """Return the longest column that threads hold from one walk to the next, given the bits of what they read.
+
+    Blocks have ``lanes`` columns beside each other, if not given the fewest.
+    """
+    return THREADS_THAT_HOLD_COLUMNS // (lanes or fewest_columns(read)) * held_rows(read)

@@ -10,6 +10,7 @@ from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.occupancy import blocks_that_fill, elements_of_a_launch
 from xgpu.costs.recomputation import MOST_VISITED
+from xgpu.costs.registers import longest_column
 from xgpu.costs.traffic import bytes_touched
 from xgpu.costs.values import elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
@@ -19,7 +20,7 @@ from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of, tensor
 from xgpu.indexing.hlo_maps import access_kind, unchanged
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.records import dataclass
-from xgpu.structure import element_of, is_argument, producer
+from xgpu.structure import element_of, is_argument, producer, users_of
 
 SMALLEST_PART = 1 << 13
 """Fewest elements of a part: more parts are not faster to reduce, and take longer to combine."""
@@ -78,7 +79,7 @@ class SplitReductions(BlockRewrite):
                 weights = _weights(pending, gpu)
             made = list[ir.Operation]()
             for op in pending:
-                parts = _parts_of(op, weights[_key(op)], gpu)
+                parts = None if _is_held(op) else _parts_of(op, weights[_key(op)], gpu)
                 if parts is not None:
                     with op.location, ir.InsertionPoint(op):
                         made += _split(op, parts, views)
@@ -125,6 +126,33 @@ def _weights(reductions: Sequence[ir.Operation], target: Device) -> Mapping[_Key
             weight = _Weight(max(1.0, bytes_touched(operands) / 4), _instructions(operands) / READ)
         weights[_key(op)] = weight.longest(weights.get(_key(op), weight))
     return weights
+
+
+def _is_held(op: ir.Operation) -> bool:
+    """Whether a column program, which reads its operands once, may hold the columns that ``op`` reduces.
+
+    What is made of each element needs its column's result then.
+    """
+    shape = ReductionShape.of(op)
+    if shape.is_rows or len(shape.reduced) > 1 or shape.per_result > longest_column([]) or not is_commutative(op):
+        return False
+    bits = 8 * bytes_touched(list(op.operands)[: len(op.results)])
+    return shape.per_result <= longest_column([round(bits)]) and _comes_back(op, shape.elements)
+
+
+def _comes_back(op: ir.Operation, count: int) -> bool:
+    """Whether arrays of ``count`` elements are computed from the results of ``op``, element by element."""
+    pending = list(op.results)
+    seen = set(pending)
+    while pending and len(seen) < MOST_VISITED:
+        for user in users_of(pending.pop()):
+            if user.name in OPERATIONS and access_kind(user) in _COMPUTED:
+                if elements(user.results[0]) >= count:
+                    return True
+                new = set(user.results) - seen
+                seen |= new
+                pending += new
+    return False
 
 
 @dataclass(frozen=True)

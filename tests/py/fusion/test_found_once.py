@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from xgpu.costs.recomputation import MOST_VISITED, Costs
 from xgpu.driver.compiler import plan_program
 from xgpu.frontend.load import Source, load_source
-from xgpu.fusion.grouping import row_programs
+from xgpu.fusion.grouping.merging import row_programs
 from xgpu.fusion.grouping.shared_values import _Round
 
 
@@ -63,7 +63,7 @@ def test_the_cost_of_a_value_is_found_once_in_a_round(monkeypatch):
 def test_what_kernels_read_is_found_again_if_more_is_stored_alone(monkeypatch):
     """Row programs grow by one kernel after the other, and each of them asks what all that it has so far read."""
     asked, found = Counter[object](), dict[object, list[object]]()
-    read = row_programs._Rows._read
+    read = row_programs.RowPrograms.read
 
     def asking(self, group):
         key = self, group, tuple(self._levels.values()), tuple(self._stored_at.values())
@@ -71,7 +71,7 @@ def test_what_kernels_read_is_found_again_if_more_is_stored_alone(monkeypatch):
         found.setdefault(key, []).append(read(self, group))
         return found[key][-1]
 
-    monkeypatch.setattr(row_programs._Rows, "_read", asking)
+    monkeypatch.setattr(row_programs.RowPrograms, "read", asking)
     plan_program(_layers().module)
     assert max(asked.values()) > 1
     assert all(each is results[0] for results in found.values() for each in results)

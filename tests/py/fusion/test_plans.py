@@ -73,7 +73,7 @@ PLANS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
     ),
     "adam": (_adam, (_TREE, _TREE, (_TREE, _TREE)), ["parts"]),
     "rotary embedding": (_rotary, ("f32[128,8,64]",), ["concatenate"]),
-    "batch norm": (_batch_norm, ("f32[8,16,16,64]", *["f32[64]"] * 3), ["reduce_column", "reduce_column", "loop"]),
+    "batch norm": (_batch_norm, ("f32[8,16,16,64]", *["f32[64]"] * 3), ["columns"]),
 }
 
 

@@ -153,11 +153,11 @@ def test_the_report_counts_launches():
 def _scaled(axes: tuple[int, ...], images: str, function=jax.lax.digamma):
     """Images of which a later kernel multiplies each element by a function of one number for each group of them."""
 
-    def scale(x, s):
-        return (x - x.max(0)) * jnp.expand_dims(function(s), axes)
+    def scale(x, s, others):
+        return (x - others.max(0)) * jnp.expand_dims(function(s), axes)
 
-    # Longer columns than a column program holds, which would be one kernel.
-    return xgpu.compile(scale, images, "f32[640,256]")
+    # Of other images, as a column program would be one kernel.
+    return xgpu.compile(scale, images, "f32[640,256]", images)
 
 
 def _emitters(compiled):

@@ -35,7 +35,10 @@ def log_sum(x: jax.Array) -> jax.Array:
 PROGRAMS: dict[str, tuple[Function, tuple[str, ...]]] = {
     "softmax": (softmax, ("f32[3,64,99]",)),
     "softmax of an odd number of rows": (softmax, ("bf16[2,43,35]",)),
-    "softmax of the longest columns": (softmax, ("f32[2,512,40]",)),
+    "softmax of long columns": (softmax, ("f32[2,512,40]",)),
+    "softmax of the longest columns": (softmax, ("f32[1,2048,40]",)),
+    "softmax of the longest columns of bf16": (softmax, ("bf16[1,1024,40]",)),
+    "norm of long columns": (norm, ("f32[1,1500,16]", "f32[1500]", "f32[1500]")),
     "softmax in a middle dimension": (lambda x: jax.nn.softmax(x, axis=2), ("f16[2,3,17,4,8]",)),
     "norm": (norm, ("f32[2,96,30]", "f32[96]", "f32[96]")),
     "gradient": (gradient, ("f32[2,64,81]", "f32[2,64,81]")),
@@ -63,7 +66,7 @@ def test_one_kernel_computes_what_xla_does(name: str) -> None:
             )
 
 
-@pytest.mark.parametrize(("rows", "loads"), [(64, 16), (256, 16), (512, 32)])
+@pytest.mark.parametrize(("rows", "loads"), [(64, 16), (256, 16), (512, 32), (1024, 32), (2000, 32)])
 def test_elements_are_loaded_and_computed_once(rows: int, loads: int) -> None:
     (kernel,) = xgpu.compile(softmax, f"f32[16,{rows},4096]").kernels
     assert kernel.ptx.count("ld.global") == loads
@@ -73,9 +76,19 @@ def test_elements_are_loaded_and_computed_once(rows: int, loads: int) -> None:
 @pytest.mark.parametrize(
     ("function", "specs", "reason"),
     [
-        (softmax, ("f32[4,513,64]",), "columns of 513 elements: the threads of a block hold 512"),
-        (gradient, ("f32[4,300,64]", "f32[4,300,64]"), "columns of 300 elements: the threads of a block hold 256"),
+        (softmax, ("f32[64,2049,512]",), "columns of 2,049 elements: the threads of a block hold 2,048"),
+        (softmax, ("bf16[64,1025,512]",), "columns of 1,025 elements: the threads of a block hold 1,024"),
+        (
+            gradient,
+            ("f32[4,1025,64]", "f32[4,1025,64]"),
+            "columns of 1,025 elements: the threads of a block hold 1,024",
+        ),
         (softmax, ("f32[4,64,7]",), "columns that lie beside each other in memory are fewer than 8"),
+        (
+            lambda x, y: x - y.sum(1, keepdims=True),
+            ("f32[64,640,512]", "f32[64,640,512]"),
+            "it reads none of the arrays whose columns are held, which are read by short lines",
+        ),
         (lambda x: x / x.sum((0, 2), keepdims=True), ("f32[4,64,9,33]",), "the reduction is not one of columns"),
     ],
 )

@@ -1,9 +1,9 @@
 """The emitter of column programs: reductions of the same columns one after the other, and what is made of them.
 
 As in row programs, a thread holds what it reads, from one reduction to the next: some rows of one column. Neighbouring
-lanes have neighbouring columns, and the threads of a column exchange what they have in shared memory, so that each has
-the result. Softmax and norms along a dimension that is not the last one, such as the channels of images, read their
-operand once.
+lanes have neighbouring columns, and the threads of a column exchange what they have by shuffles and in shared memory,
+so that each has the result. Softmax and norms along a dimension that is not the last one, such as the channels of
+images, read their operand once.
 """
 
 from collections.abc import Hashable, Iterator
@@ -13,7 +13,7 @@ from typing import Self
 from xgpu import ir
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
-from xgpu.costs.registers import COLUMN_THREADS, held_rows, registers_for
+from xgpu.costs.registers import THREADS_THAT_HOLD_COLUMNS, fewest_columns, held_rows, longest_column, registers_for
 from xgpu.dialects.attributes import UNROLLED_OPERATIONS
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
@@ -35,10 +35,10 @@ from xgpu.emit.kernel_builder import (
     put,
     values_of,
 )
-from xgpu.emit.reduction_tiling import WARP, groups_per_block
+from xgpu.emit.reduction_tiling import WARP, distances, groups_per_block
 from xgpu.emit.schedule import BlockSchedule, power_of_two, whole_number
 from xgpu.fusion.grouping.families import Heroes
-from xgpu.fusion.grouping.row_programs import merge_columns
+from xgpu.fusion.grouping.merging.column_programs import merge_columns
 from xgpu.indexing.affine import constant
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
@@ -70,11 +70,13 @@ class ColumnsSchedule(BlockSchedule):
         """
         shape, target = facts.shape, facts.fusion.device
         columns, rows, held = shape.kept[-1], shape.per_result, held_rows(facts.read_widths)
-        lanes, row_lanes = WARP, 1
+        lanes, row_lanes, fewest = WARP, 1, min(WARP, fewest_columns(facts.read_widths))
+        while lanes > fewest and rows > longest_column(facts.read_widths, lanes):
+            lanes //= 2
         while lanes > _FEWEST_LANES and -(-columns // lanes) * lanes > _IDLE * columns:
             lanes //= 2
         units = shape.results // columns * -(-columns // lanes)
-        most = min(COLUMN_THREADS, rows, target.max_threads_per_block // lanes)
+        most = min(THREADS_THAT_HOLD_COLUMNS // lanes, rows)
         while 2 * row_lanes <= most:
             steps = -(-rows // row_lanes)
             is_long = 2 * steps > held or facts.operations * steps > UNROLLED_OPERATIONS
@@ -141,12 +143,12 @@ class ColumnsEmitter:
 
     @property
     def tiles(self) -> list[KernelTile]:
-        """One of each accumulator that the threads of a column exchange."""
+        """One of each accumulator that the warps of a column exchange."""
         return [tile for stage in self.stages for tile in self._tiles_of(stage)]
 
     def _tiles_of(self, stage: Reductions) -> list[KernelTile]:
-        threads = self.tiling.threads.threads
-        return [KernelTile(threads, type_) for type_ in stage.accumulator_types if self.tiling.schedule.row_lanes > 1]
+        threads = self.tiling.threads
+        return [KernelTile(threads.threads, type_) for type_ in stage.accumulator_types if threads.warps > 1]
 
     def write(self, kernel: KernelBuilder) -> None:
         """Write what its blocks do."""
@@ -172,17 +174,18 @@ class ColumnsEmitter:
         return values_of(accumulators)
 
     def _emit_exchange(self, kernel: KernelBuilder, stage: Reductions, own: Values) -> Values:
-        """Combine what the threads of a column have, in the order of their rows; each gets the result."""
+        """Combine what the threads of a column have, those of a warp by shuffles; each gets the result."""
+        threads, schedule = self.tiling.threads, self.tiling.schedule
+        own = stage.emit_shuffles(own, distances(schedule.lanes, min(threads.size, WARP)))
         tiles = kernel.shared_tiles(self._tiles_of(stage))
         if not tiles:
             return own
-        threads, schedule = self.tiling.threads, self.tiling.schedule
         first = threads.number * threads.size + threads.lane % schedule.lanes
         with filling(threads.map((), [threads.thread], []), kernel.position, tiles) as each:
             put(own, tiles, each.result_arguments)
         totals: Values = []
-        for number in range(schedule.row_lanes):
-            place = threads.map((), [first + constant(number * schedule.lanes)], [])
+        for number in range(threads.warps):
+            place = threads.map((), [first + constant(number * WARP)], [])
             values = [tile.extract(apply_map(place, kernel.position)) for tile in tiles]
             totals = stage.emit_combine(totals, values) if totals else values
         return totals

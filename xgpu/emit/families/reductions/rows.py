@@ -31,7 +31,7 @@ from xgpu.emit.family import Family
 from xgpu.emit.reduction_tiling import MOST_ELEMENTS, alignment, groups_per_block, power_of_two_below
 from xgpu.emit.schedule import BlockSchedule, power_of_two, whole_number
 from xgpu.fusion.grouping.families import Heroes
-from xgpu.fusion.grouping.row_programs import merge_rows
+from xgpu.fusion.grouping.merging.row_programs import merge_rows
 from xgpu.indexing.affine import AffineExpr
 from xgpu.reasons import Reason
 from xgpu.records import dataclass

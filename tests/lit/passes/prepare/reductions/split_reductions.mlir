@@ -54,3 +54,42 @@ func.func @main(%i: tensor<i32>, %x: tensor<16777216xf32>) -> tensor<f32> {
   }) : (tensor<i32>) -> tensor<f32>
   return %0 : tensor<f32>
 }
+
+// -----
+
+// Columns that a column program holds stay whole, as each element is needed again with its column's sum.
+// CHECK-LABEL: func.func @main
+// CHECK: stablehlo.reduce(%arg0 init: {{.*}}) applies stablehlo.add across dimensions = [0] : (tensor<2048x512xf32>
+func.func @main(%x: tensor<2048x512xf32>) -> tensor<2048x512xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<2048x512xf32>, tensor<f32>) -> tensor<512xf32>
+  %sums = stablehlo.broadcast_in_dim %sum, dims = [1] : (tensor<512xf32>) -> tensor<2048x512xf32>
+  %shares = stablehlo.divide %x, %sums : tensor<2048x512xf32>
+  return %shares : tensor<2048x512xf32>
+}
+
+// -----
+
+// Sums that nothing of the columns needs are split, and so are columns that are too long to be held.
+// CHECK-LABEL: func.func @main
+// CHECK: stablehlo.reduce(%{{.*}} init: {{.*}}) applies stablehlo.add across dimensions = [1] : (tensor<{{[0-9]+}}x{{[0-9]+}}x1x512xf32>
+func.func @main(%x: tensor<2048x512xf32>) -> tensor<512xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<2048x512xf32>, tensor<f32>) -> tensor<512xf32>
+  return %sum : tensor<512xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @main
+// CHECK: stablehlo.reduce(%{{.*}} init: {{.*}}) applies stablehlo.add across dimensions = [1] : (tensor<{{[0-9]+}}x{{[0-9]+}}x1x512xf32>
+func.func @main(%x: tensor<4096x512xf32>) -> tensor<4096x512xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<4096x512xf32>, tensor<f32>) -> tensor<512xf32>
+  %sums = stablehlo.broadcast_in_dim %sum, dims = [1] : (tensor<512xf32>) -> tensor<4096x512xf32>
+  %shares = stablehlo.divide %x, %sums : tensor<4096x512xf32>
+  return %shares : tensor<4096x512xf32>
+}

@@ -10,7 +10,6 @@ for other inputs of its loops, such as the scales that a network computes beside
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts
@@ -18,38 +17,31 @@ from xgpu.analysis.heroes import Form, follow, is_packed
 from xgpu.analysis.in_place import updated_operands
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
-from xgpu.analysis.root_indices import MOST_ROOTS, moves_elements
-from xgpu.costs.registers import longest_column, longest_row
+from xgpu.analysis.root_indices import MOST_ROOTS
+from xgpu.costs.registers import longest_row
 from xgpu.device import Device
 from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.grouping.decisions import Decision, Verdict, apart, merged
 from xgpu.fusion.grouping.families import KernelFamily, Kind
 from xgpu.fusion.grouping.groups import PACKED, TOO_MANY_ROOTS, Group, Grouping, Levels
-from xgpu.indexing.access import identity_map, shape_of
-from xgpu.indexing.hlo_maps import access_kind, accesses
-from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.fusion.grouping.merging.row_traces import RowProgram, RowTrace
+from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
-from xgpu.records import dataclass
-from xgpu.structure import captured, producer
+from xgpu.structure import producer
 
 _OWN_ROWS = Reason("each element needs the reductions of its own row only, which the threads of the row hold")
 _NOT_READ = Reason("only the kernel that makes it reads it")
 _AGAIN = Reason("it would compute again, and many times, what other kernels store by then")
-_FEWEST_COLUMNS = 8
 _IN_ORDER = Reason("the order of the elements counts in its reduction")
 
 
 def merge_rows(family: KernelFamily, target: Device, grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
     """Return ``grouping`` with row programs merged to kernels of ``family`` on ``target``, and the decisions."""
-    return _merge(_Rows(family, target, grouping))
+    return merge_programs(RowPrograms(family, target, grouping))
 
 
-def merge_columns(family: KernelFamily, target: Device, grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
-    """Return ``grouping`` with programs of columns merged, as `merge_rows` does with those of rows."""
-    return _merge(_Columns(family, target, grouping))
-
-
-def _merge(found: "_Rows") -> tuple[Grouping, Sequence[Decision]]:
+def merge_programs(found: "RowPrograms") -> tuple[Grouping, Sequence[Decision]]:
+    """Return the grouping with the programs that start from the candidates of ``found``, and the decisions."""
     groups = found.candidates()
     refusals = {group: found.refusal_to_start(group) for group in groups}
     starts = [group for group, refusal in refusals.items() if refusal is None]
@@ -66,31 +58,10 @@ def _merge(found: "_Rows") -> tuple[Grouping, Sequence[Decision]]:
     return found.grouping(), [*found.decisions.values(), *found.dropped]
 
 
-@dataclass
-class _Program:
-    """A growing row program: its first group, all its members, that one included, and the level to run at."""
-
-    first: Group
-    members: list[Group]
-    level: int
-
-    @cached_property
-    def shape(self) -> ReductionShape:
-        return ReductionShape.of(self.first.heroes[0])
-
-    @property
-    def heroes(self) -> list[ir.Operation]:
-        return [hero for member in self.members for hero in member.heroes]
-
-    @property
-    def roots(self) -> list[ir.Value]:
-        return [root for member in self.members for root in member.roots]
-
-
-class _Rows:
+class RowPrograms:
     """The consumers of each group of a block, and the row programs made of groups so far."""
 
-    _LONG = "rows of {:,} elements: the threads of a block hold {:,}"
+    LONG = "rows of {:,} elements: the threads of a block hold {:,}"
 
     def __init__(self, family: KernelFamily, target: Device, grouping: Grouping):
         self.starts: dict[ir.Value, Group] = {}
@@ -108,12 +79,12 @@ class _Rows:
         self._updates: dict[ir.Value, list[int]] = {}
         self._reads: dict[Group, set[ir.Value]] = {}
         for group in grouping.groups:
-            for value in self._read(group):
+            for value in self.read(group):
                 self._readers.setdefault(value, []).append(group)
             for hero in group.heroes if group.kind.family.updates_in_place else ():
                 for value in updated_operands(hero):
                     self._updates.setdefault(behind_bitcasts(value), []).append(group.level)
-        self._merged: dict[Group, _Program] = {}
+        self._merged: dict[Group, RowProgram] = {}
         self.decisions: dict[tuple[Group, Group], Decision] = {}
         self.dropped: list[Decision] = []
 
@@ -124,7 +95,7 @@ class _Rows:
     def refusal_to_start(self, group: Group) -> Reason | None:
         """Return why the reduction ``group`` starts no program; None if it may."""
         shape = ReductionShape.of(group.heroes[0])
-        if refusal := self._misshapen(shape):
+        if refusal := self.misshapen(shape):
             return refusal
         if refusal := self._too_long(shape, [group]):
             return refusal
@@ -132,20 +103,24 @@ class _Rows:
             return _IN_ORDER
         return PACKED if any(map(is_packed, group.roots)) else None
 
-    def _misshapen(self, shape: ReductionShape) -> Reason | None:
+    def misshapen(self, shape: ReductionShape) -> Reason | None:
         """Return why reductions of this shape start no program, whatever they read; None if they may."""
         return None if shape.is_rows and len(shape.reduced) == 1 else Reason("the reduction is not one of rows")
 
     def _too_long(self, shape: ReductionShape, groups: Sequence[Group]) -> Reason | None:
         """Return why the threads of a block cannot hold the rows of a program of ``groups``; None if they can."""
         roots = {root for group in groups for root in group.roots}
-        read = set[ir.Value]().union(*map(self._read, groups)) - roots
-        longest = self._longest(_widths(read, shape), _widths(roots, shape))
-        return None if shape.per_result <= longest else Reason(self._LONG, (shape.per_result, longest))
+        read = set[ir.Value]().union(*map(self.read, groups)) - roots
+        longest = self.longest(whole_widths(read, shape), whole_widths(roots, shape))
+        return None if shape.per_result <= longest else Reason(self.LONG, (shape.per_result, longest))
 
-    def _longest(self, read: Sequence[int], stored: Sequence[int]) -> int:
+    def longest(self, read: Sequence[int], stored: Sequence[int]) -> int:
         """Return how many elements a row has at most, given the bits of an element of what is read and stored."""
         return longest_row(read, stored, self._target)
+
+    def saves_nothing(self, group: Group, program: RowProgram) -> Reason | None:
+        """Return why ``group`` is better off apart from ``program``, though it fits; None if it is not."""
+        return None
 
     def refuse_readers(self, group: Group, refusal: Reason) -> None:
         """Record that the reduction ``group`` starts no row program, for the kernels that read it."""
@@ -176,17 +151,17 @@ class _Rows:
                 # What is updated in place has a root for each array, needed or not.
                 is_whole = len(roots) == len(group.roots) or group.kind.family.updates_in_place
                 kept.append(group if is_whole else replace(group, roots=roots))
-                needed |= self._read(kept[-1])
+                needed |= self.read(kept[-1])
         begun = tuple(sorted(kept, key=lambda each: each.level))
         return replace(self._before, begun=begun, levels=self._levels, stored_at=self._stored_at)
 
-    def _merged_group(self, program: _Program) -> Group:
+    def _merged_group(self, program: RowProgram) -> Group:
         kind = Kind(self._family, program.shape)
         return Group(kind, program.level, tuple(program.heroes), tuple(program.roots), _forms(program))
 
     def grow(self, first: Group) -> None:
         """Grow a program from ``first`` by all consumers that fit, if any does; it may have one already."""
-        program = self._merged.get(first) or _Program(first, [first], first.level)
+        program = self._merged.get(first) or RowProgram(first, [first], first.level)
         if program.first != first:
             return
         size, seen = len(program.members), set(program.members)
@@ -210,17 +185,18 @@ class _Rows:
             self._stored_at.update(dict.fromkeys(program.roots, program.level))
             self._levels.update(dict.fromkeys(program.roots, program.level + 1))
             self._reads.clear()
-            for value in self._read(self._merged_group(program)):
+            for value in self.read(self._merged_group(program)):
                 self._readers.setdefault(value, []).append(first)
 
-    def _level_with(self, group: Group, program: _Program) -> int | Reason:
+    def _level_with(self, group: Group, program: RowProgram) -> int | Reason:
         """Return the level at which ``program`` can run with ``group`` as a part, or why it cannot."""
-        if refusal := _misfit(group, program) or self._too_long(program.shape, [*program.members, group]):
+        refusal = _misfit(group, program) or self._too_long(program.shape, [*program.members, group])
+        if refusal := refusal or self.saves_nothing(group, program):
             return refusal
         refusal = self._cannot_follow(group, program) or self._computes_again(group, program)
         if refusal is None:
             return program.level
-        read = self._read(group).difference(program.roots)
+        read = self.read(group).difference(program.roots)
         level = max((self._now.level(value) for value in read), default=0)
         if level <= program.level:
             return refusal
@@ -230,7 +206,7 @@ class _Rows:
             return Reason("it reads values that are computed too late for other readers of the reductions")
         return self._cannot_follow(group, replace(program, level=level)) or level
 
-    def _belongs_elsewhere(self, read: Iterable[ir.Value], program: _Program) -> bool:
+    def _belongs_elsewhere(self, read: Iterable[ir.Value], program: RowProgram) -> bool:
         """Whether a reader of ``read`` may end another row program, which would walk its rows once more without it."""
         others = (self.starts[value] for value in read if value in self.starts)
         return any(
@@ -239,7 +215,7 @@ class _Rows:
             if other not in self._merged
         )
 
-    def _can_wait(self, program: _Program, level: int, follower: Group) -> bool:
+    def _can_wait(self, program: RowProgram, level: int, follower: Group) -> bool:
         """Whether ``program`` can be delayed to ``level``, a higher one.
 
         All other consumers of its results must come later, and no array that it reads may be updated before.
@@ -250,14 +226,14 @@ class _Rows:
             return False
         if any(self._fallback_readers.get(root, level + 1) <= level for root in program.roots):
             return False
-        read = set[ir.Value]().union(*map(self._read, program.members)).difference(program.roots)
+        read = set[ir.Value]().union(*map(self.read, program.members)).difference(program.roots)
         updates = (each for value in read for each in self._updates.get(behind_bitcasts(value), ()))
         return not any(program.level <= each < level for each in updates)
 
     def _readers_of(self, group: Group) -> list[Group]:
         return [reader for root in group.roots for reader in self._readers.get(root, ())]
 
-    def _read(self, group: Group) -> set[ir.Value]:
+    def read(self, group: Group) -> set[ir.Value]:
         """Return the stored values that the kernel of a group reads, found once until more is stored."""
         if group in self._reads:
             return self._reads[group]
@@ -274,7 +250,7 @@ class _Rows:
             pending += operands
         return found
 
-    def _computes_again(self, group: Group, program: _Program) -> Reason | None:
+    def _computes_again(self, group: Group, program: RowProgram) -> Reason | None:
         """Return why ``group`` is not to run at the level of ``program``, before what it waits for is stored."""
         awaited, inside = self._before.awaited, {*program.roots, *group.roots}
         pending, seen = list(group.roots), set(group.roots)
@@ -290,12 +266,12 @@ class _Rows:
             pending += operands
         return None
 
-    def _cannot_follow(self, group: Group, program: _Program) -> Reason | None:
+    def _cannot_follow(self, group: Group, program: RowProgram) -> Reason | None:
         """Return why ``group``, which fits into ``program``, cannot join it at the program's level; None if it can."""
         whole, single = _computed_by(group, program)
         trial = replace(program, members=[*program.members, group])
         forms = _forms(trial)
-        trace = _Trace(self._before, self._now, program, self._heroes, trial)
+        trace = RowTrace(self._before, self._now, program, self._heroes, trial)
         followers = [root for root in group.roots if root in group.forms]
         if not all(root in forms for root in followers):
             return Reason("its epilogue does not use one element of each reduction")
@@ -303,138 +279,10 @@ class _Rows:
             return Reason("an element needs reductions of other rows, or values that come after the reduction")
         if not trace.reads_nothing(single):
             return Reason("its initial values depend on the reduction")
-        beside = _Trace(self._before, self._now, trial, self._heroes, trial)
+        beside = RowTrace(self._before, self._now, trial, self._heroes, trial)
         if not beside.reads_nothing(_read_beside(followers, forms)):
             return Reason("its values of each row read more values that depend on the reductions")
         return None
-
-
-class _Columns(_Rows):
-    """The same for columns: neighbouring lanes have neighbouring ones, and hold them where they are short."""
-
-    _LONG = "columns of {:,} elements: the threads of a block hold {:,}"
-
-    def candidates(self) -> list[Group]:
-        """Return the kernels of reductions of columns: those of rows were asked before."""
-        return [group for group in super().candidates() if not ReductionShape.of(group.heroes[0]).is_rows]
-
-    def _misshapen(self, shape: ReductionShape) -> Reason | None:
-        if len(shape.reduced) != 1:
-            return Reason("the reduction is not one of columns")
-        few = shape.kept[-1] < _FEWEST_COLUMNS
-        return (
-            Reason("columns that lie beside each other in memory are fewer than {}", (_FEWEST_COLUMNS,))
-            if few
-            else None
-        )
-
-    def _longest(self, read: Sequence[int], stored: Sequence[int]) -> int:
-        return longest_column(read)
-
-
-class _Trace:
-    """Per-element dependences of a row program, assuming ``trial``'s new group were merged into it."""
-
-    def __init__(self, grouping: Grouping, now: Levels, program: _Program, heroes: set[ir.Operation], trial: _Program):
-        """Of the block's ``heroes``, only those in ``trial``, the program with the group, are computed in it.
-
-        ``now`` has the levels of ``grouping`` with what other programs changed.
-        """
-        self._grouping = grouping
-        self._now = now
-        self._level = program.level
-        self._shape = program.shape
-        self._made = {value for hero in program.heroes for value in hero.results}
-        self._roots = set(program.roots)
-        self._heroes = heroes
-        self._own = set(trial.heroes)
-        self._dependent: dict[ir.Value, bool] = {}
-
-    def reads_nothing(self, values: Sequence[ir.Value]) -> bool:
-        """Whether ``values`` can be computed before the program, independently of it."""
-        return self._can_compute(values) and not any(self._dependent[value] for value in values)
-
-    def reads_own_rows(self, values: Sequence[ir.Value]) -> bool:
-        """Whether elements of ``values`` depend on the program's reductions at their own row only, each at one index.
-
-        Values have the program's shape or another of as many elements in the same order.
-        """
-        if not self._can_compute(values):
-            return False
-        shapes = {shape_of(value) for value in values}
-        return all(self._reads_rows([value for value in values if shape_of(value) == shape]) for shape in shapes)
-
-    def _reads_rows(self, values: Sequence[ir.Value]) -> bool:
-        """`reads_own_rows` for values of one shape, all of which can be computed."""
-        shape = shape_of(values[0])
-        row_map = self._shape.row_map_of(shape)
-        pending: list[tuple[ir.Value, IndexingMap | None]] = [(value, identity_map(shape)) for value in values]
-        at: dict[ir.Value, IndexingMap | None] = {}
-        while pending:
-            value, map_ = pending.pop()
-            if not self._dependent[value]:
-                continue
-            if value in at:
-                if map_ is None or at[value] != map_:
-                    return False
-                continue
-            at[value] = map_
-            if value in self._made:
-                if map_ != row_map:
-                    return False
-                continue
-            pending += _operands_at(producer(value), map_)
-        return True
-
-    def _can_compute(self, values: Sequence[ir.Value]) -> bool:
-        """Whether ``values`` depend only on the program's inputs and reductions; records which depend on reductions."""
-        pending = list(values)
-        while pending:
-            value = pending[-1]
-            if value in self._dependent:
-                pending.pop()
-                continue
-            if self._is_leaf(value):
-                self._dependent[value] = value in self._made
-                continue
-            op = producer(value)
-            falls_back = self._grouping.falls_back(op) and self._grouping.is_stored(value)
-            if falls_back or self._moves_rows(op) or (op in self._heroes and op not in self._own):
-                return False
-            operands = list(self._grouping.read_by(op))
-            unknown = [operand for operand in operands if operand not in self._dependent]
-            if unknown:
-                pending += unknown
-                continue
-            self._dependent[value] = any(self._dependent[operand] for operand in operands)
-        return True
-
-    def _moves_rows(self, op: ir.Operation) -> bool:
-        """Whether ``op`` moves parts of rows; numbers of which a row has one are read as well from elsewhere."""
-        return moves_elements(op) and math.prod(shape_of(op.results[0])) > self._shape.results
-
-    def _is_leaf(self, value: ir.Value) -> bool:
-        if value in self._made:
-            return True
-        return value not in self._roots and self._now.stored_before(value, self._level)
-
-
-def _operands_at(op: ir.Operation, map_: IndexingMap | None) -> list[tuple[ir.Value, IndexingMap | None]]:
-    """Return the operands of ``op``, computed at the indices of ``map_``, each with the map at which it is read.
-
-    The map is None where it is not known, or not the same on every path.
-    """
-    if map_ is None or access_kind(op) not in ("elementwise", "indexing"):
-        return [(operand, None) for operand in (*op.operands, *captured(op))]
-    found: list[tuple[ir.Value, IndexingMap | None]] = []
-    same = identity_map(shape_of(op.results[0]))
-    for access in accesses(op):
-        operand = op.operands[access.operand]
-        if access.runtime:
-            found.append((operand, None))
-        else:
-            found.append((operand, map_ if access.map == same else map_.compose(access.map).simplify()))
-    return found
 
 
 def _read_beside(followers: Sequence[ir.Value], forms: Mapping[ir.Value, Form]) -> list[ir.Value]:
@@ -454,7 +302,7 @@ def _read_beside(followers: Sequence[ir.Value], forms: Mapping[ir.Value, Form]) 
     return list(found)
 
 
-def _misfit(group: Group, program: _Program) -> Reason | None:
+def _misfit(group: Group, program: RowProgram) -> Reason | None:
     """Return why the kinds or sizes of ``group`` rule it out as part of ``program``; None if they do not."""
     if len(program.heroes) + len(group.heroes) > MOST_ROOTS or len(program.roots) + len(group.roots) > MOST_ROOTS:
         return TOO_MANY_ROOTS
@@ -471,7 +319,7 @@ def _misfit(group: Group, program: _Program) -> Reason | None:
     return PACKED if any(map(is_packed, whole)) else None
 
 
-def _computed_by(group: Group, program: _Program) -> tuple[list[ir.Value], list[ir.Value]]:
+def _computed_by(group: Group, program: RowProgram) -> tuple[list[ir.Value], list[ir.Value]]:
     """Return the values that ``group`` computes for each element of the program's rows, and its other inputs."""
     if not group.heroes:
         return list(group.roots), []
@@ -481,13 +329,13 @@ def _computed_by(group: Group, program: _Program) -> tuple[list[ir.Value], list[
     return whole + [root for root in group.roots if root not in group.forms], single
 
 
-def _widths(values: Iterable[ir.Value], shape: ReductionShape) -> list[int]:
+def whole_widths(values: Iterable[ir.Value], shape: ReductionShape) -> list[int]:
     """Return the bits of an element of each of ``values`` that is of the rows' size or larger."""
     types = (ir.RankedTensorType(value.type) for value in values if math.prod(shape_of(value)) >= shape.elements)
     return [dtype_of_element(type_.element_type).storage_bits for type_ in types]
 
 
-def _forms(program: _Program) -> dict[ir.Value, Form]:
+def _forms(program: RowProgram) -> dict[ir.Value, Form]:
     """Return the forms of the values in all epilogues of a program."""
     forms: dict[ir.Value, Form] = {}
     for member in program.members:
