@@ -9,7 +9,7 @@ writes each element straight to where it belongs, the other through a tile of wh
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from xgpu.costs.sectors import SECTOR_BYTES
 from xgpu.indexing.access import Shape, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.records import dataclass
-from xgpu.structure import backward_slice, dtype_of
+from xgpu.structure import backward_slice, dtype_of, producer
 from xgpu.target_machine import WARP_SIZE
 
 
@@ -50,6 +50,8 @@ _MOST_TILE_BYTES = 32 * 1024
 """Bytes of a tile for half that occupancy, where rows have so many pieces that lanes idle in a smaller tile."""
 MOST_PIECES = 128
 """Operands with code of their own. Concatenations of more use the loop emitter, whose code grows with them too."""
+MOST_TOGETHER = 8
+"""Pieces that a thread computes at once: vectors of 16 bytes of each are in half of a thread's registers."""
 _REPEATED_OPS = 256
 """Operations that may be duplicated because several operands, or the epilogue as well, depend on them."""
 
@@ -99,6 +101,18 @@ class Concatenation:
                 found.append(Piece(operand, shape, offset, offset * inner, size * inner))
             offset += size
         return tuple(found)
+
+    @cached_property
+    def alike(self) -> tuple[tuple[Piece, ...], ...]:
+        """The pieces in sets of one shape: threads that walk the operands compute an element of each at once."""
+        sets: dict[Shape, list[list[Piece]]] = {}
+        for piece in self.pieces:
+            found = sets.setdefault(piece.shape, [[]])
+            if len(found[-1]) == MOST_TOGETHER:
+                found.append([])
+            found[-1].append(piece)
+        together = [tuple(each) for found in sets.values() for each in found]
+        return tuple(sorted(together, key=lambda pieces: pieces[0].operand))
 
     def run(self, piece: Piece, most: int) -> int:
         """Return the longest vector, a power of two up to ``most``, that is aligned in every piece."""
@@ -164,13 +178,35 @@ def walk_of(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: S
 
     ``stored`` tells of a value whether the kernel reads it, as it does arguments.
     """
-    concatenation = concatenation_of(heroes[0])
-    results = [hero.results[0] for hero in heroes]
-    per_byte = max(8 // min(8, _storage_bits(value)) for value in (*roots, *results))
-    size = max(_bytes_of(value) for value in (*roots, *results))
-    pieces = concatenation.pieces
-    if not 2 <= len(pieces) <= MOST_PIECES or _repeats_much(heroes, roots, stored):
+    if not 2 <= len(concatenation_of(heroes[0]).pieces) <= MOST_PIECES or _repeats_much(heroes, roots, stored):
         return Walk.RESULT
+    return _walk_of([hero.results[0] for hero in heroes], roots)
+
+
+def together(op: ir.Operation) -> tuple[tuple[int, ...], ...] | None:
+    """Return the operands of a concatenation of which threads that store it compute elements at once, in sets.
+
+    None if a thread computes elements of one operand at a time.
+    """
+    layout = concatenation_of(op)
+    if not 2 <= len(layout.pieces) <= MOST_PIECES or len(layout.alike) == len(layout.pieces):
+        return None
+    result = op.results[0]
+    is_written_out = _is_known(layout, max(_per_byte([result]), VECTOR_BYTES // _bytes_of(result)))
+    if not is_written_out and _walk_of([result], [result]) is Walk.RESULT:
+        return None
+    return tuple([tuple([piece.operand for piece in pieces]) for pieces in layout.alike])
+
+
+def _per_byte(values: Iterable[ir.Value]) -> int:
+    return max(8 // min(8, _storage_bits(value)) for value in values)
+
+
+def _walk_of(results: Sequence[ir.Value], roots: Sequence[ir.Value]) -> Walk:
+    """Return the fastest walk of kernels with ``results`` of concatenations of one layout, whatever they compute."""
+    concatenation = concatenation_of(producer(results[0]))
+    per_byte, size = _per_byte((*roots, *results)), max(_bytes_of(value) for value in (*roots, *results))
+    pieces = concatenation.pieces
     most = max(per_byte, VECTOR_BYTES // size)
     run = min(concatenation.run(piece, most) for piece in pieces)
     mean = concatenation.row * size // len(pieces)
@@ -214,8 +250,9 @@ def _storage_bits(value: ir.Value) -> int:
 
 
 def _repeats_much(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: Stored) -> bool:
-    """Whether operands and epilogue share so many operations that a function for each would duplicate too many."""
-    operands = zip(*(hero.operands for hero in heroes), strict=True)
+    """Whether operands and epilogue share so many operations that functions of their own would duplicate too many."""
+    alike = concatenation_of(heroes[0]).alike
+    operands = [[hero.operands[piece.operand] for piece in pieces for hero in heroes] for pieces in alike]
     seen: set[ir.Operation] = set()
     repeated = 0
     for values in (*operands, _read_elsewhere(heroes, roots, stored)):

@@ -13,27 +13,18 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from xgpu import ir
-from xgpu.analysis.bitcasts import is_bitcast
+from xgpu.analysis.concatenations import together
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE, updates_of
 from xgpu.analysis.placement import Placement, Reads, Scope
 from xgpu.costs.footprint import footprint
 from xgpu.costs.recomputation import LOAD, MOST_VISITED
+from xgpu.costs.repeats import Repeat
 from xgpu.costs.values import Weight, element_work, elements, instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.access import Shape, shape_of
-from xgpu.indexing.affine import AffineExpr, Dim, Mod
-from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.interval import Interval
+from xgpu.indexing.access import Shape
 from xgpu.numbered_block import Number, NumberedBlock
 from xgpu.records import dataclass
-from xgpu.structure import users_of
-from xgpu.target_machine import WARP_SIZE
 
-_RUN = 8
-"""Neighbouring elements of a result for which a thread computes a common value once."""
-
-_SPAN = 4 * WARP_SIZE
-"""Neighbouring elements of a result that a warp computes, of 32 bits."""
 _BRANCHES = 4
 """Instructions of a concatenation for its branches, which have indices of their own, and to come together again."""
 
@@ -152,6 +143,9 @@ class Evaluations[K: KernelKind]:
             known = self._known_of(number)
             for scope, times, placed in self._place(number, kernel, members):
                 if both := placed & members:
+                    if known.together and scope is self._roots.get((kernel, block.shape(block.results[number][0]))):
+                        self._walk(known, kernel, times, both)
+                        continue
                     self._read(known, kernel, scope, times, both)
                     for value in inside:
                         _include(self._wanted[value].setdefault(kernel, {}), scope, both)
@@ -174,6 +168,31 @@ class Evaluations[K: KernelKind]:
             if is_made:
                 scopes = self._wanted[operand].setdefault(kernel, {})
                 scopes[child] = scopes.get(child, 0) | members
+
+    def _walk(self, known: "_Known", kernel: K, times: float, members: Members) -> None:
+        """Let ``members`` of ``kernel`` read the pieces of a concatenation, elements of those of one shape at once.
+
+        Each element of the concatenation is computed so many times in all.
+        """
+        assert known.together is not None
+        number = known.reads.number
+        whole = self.block.elements(self.block.results[number][0])
+        for first, positions in enumerate(known.together):
+            key = (kernel, (number, first))
+            child = self._roots.get(key)
+            if child is None:
+                shape = self.block.shape(known.operands[positions[0]])
+                child = self._roots[key] = self._placements[kernel].root(shape)
+                self._counts[child] = {}
+            for position in positions:
+                operand = known.operands[position]
+                count = self.block.elements(operand)
+                if first_members := members & ~_union(self._counts[child]):
+                    _include(self._counts[child], count * times / whole, first_members)
+                self._read_of[operand].setdefault(kernel, []).append((members, count))
+                if self.block.makers[operand] is not None:
+                    scopes = self._wanted[operand].setdefault(kernel, {})
+                    scopes[child] = scopes.get(child, 0) | members
 
     def _place(self, number: int, kernel: K, members: Members) -> list[_Placed]:
         """Place an operation in ``members``, after all its consumers; return at which scopes, and how often it is done.
@@ -347,86 +366,6 @@ def _readers(wanted: Mapping[Scope, Members], among: Members) -> list[tuple[tupl
 
 
 @dataclass(frozen=True)
-class _Repeat:
-    """The frequency of a read: ``factor`` times for each evaluation of its operation, and ``least`` times at least.
-
-    In a subgraph that others call it is ``called_factor`` times, as neighbours call it at indices of their own.
-    """
-
-    factor: float
-    called_factor: float
-    least: int
-
-    @classmethod
-    def of(cls, reads: Reads, position: int) -> "_Repeat":
-        """Return the count of an access.
-
-        Where an access happens at some indices only, these are taken to be as frequent as all others; where they
-        alternate within a warp, it is as if all lanes read: a warp goes through what any of them does.
-        """
-        map_ = reads.maps[position]
-        factor = called = float(math.prod(interval.size for interval in map_.symbols))
-        for expression, interval in map_.constraints:
-            possible = expression.interval(map_.dims, map_.symbols)
-            share = possible.intersect(interval).size / max(1, possible.size)
-            count, apart = _alternating(expression, map_.dims)
-            if not 1 < count * apart <= _SPAN:
-                factor *= share
-                called *= share
-            elif isinstance(atom := expression.terms[0][0], Dim) and apart < _RUN:
-                # The elements of a thread differ by this dimension, which is a constant for each of them.
-                factor *= share
-                called *= 1 if _is_merged(reads.op, atom.index) else share
-        # Not the indices of gathers: chains of them execute four times the operations that would be counted.
-        alike = _neighbours_alike(map_) if reads.kind == "indexing" and len(reads.accesses) == 1 else 1
-        shared = _shared_by_neighbours(alike)
-        return cls(factor / shared, called / shared, footprint(map_) if alike > 1 else 0)
-
-    def times(self, computed: float, is_called: bool) -> float:
-        """Return how often the read happens if its operation is computed so often, in a subgraph that others call."""
-        return max((self.called_factor if is_called else self.factor) * computed, self.least)
-
-
-def _is_merged(op: ir.Operation, dimension: int) -> bool:
-    """Whether reshapes merge a dimension of the result of ``op`` with others: what reads it alternates along that."""
-    shape = shape_of(op.results[0])
-    before = math.prod(shape[:dimension])
-    for user in users_of(op.results[0]):
-        if is_bitcast(user):
-            merged = shape_of(user.results[0])
-            sizes = {(math.prod(merged[:number]), size) for number, size in enumerate(merged)}
-            if (before, shape[dimension]) not in sizes:
-                return True
-    return False
-
-
-def _alternating(expression: AffineExpr, dims: Sequence[Interval]) -> tuple[int, int]:
-    """Return how many values a dimension or a remainder takes in turn, and for how many elements each; 0 if neither."""
-    inner, _ = expression.variables()
-    apart = math.prod(max(1, each.size) for each in dims[max(inner, default=0) + 1 :])
-    match expression.terms:
-        case ((Mod() as atom, 1),) if not expression.constant:
-            return atom.divisor, apart
-        case ((Dim() as atom, 1),):
-            return dims[atom.index].size, apart
-    return 0, 0
-
-
-def _shared_by_neighbours(alike: int) -> int:
-    """Return how many of so many neighbours that need a common value a thread computes it for once.
-
-    Short runs are neither elements of a vector nor steps of a thread's loop, but for their powers of two.
-    """
-    return _RUN if alike >= _RUN else math.gcd(alike, _RUN)
-
-
-def _neighbours_alike(map_: IndexingMap) -> int:
-    """Return how many neighbours in the dimensions of a map have the same results."""
-    used = set[int]().union(*(expr.variables()[0] for expr in map_.results))
-    return math.prod(max(1, interval.size) for interval in map_.dims[max(used, default=-1) + 1 :])
-
-
-@dataclass(frozen=True)
 class _Known:
     """The reads of an operation, however it is placed: for each access how often it happens, and the operand.
 
@@ -435,7 +374,7 @@ class _Known:
 
     block: NumberedBlock
     reads: Reads
-    repeats: "tuple[_Repeat, ...]"
+    repeats: "tuple[Repeat, ...]"
     operands: tuple[Number, ...]
     makers: tuple[int | None, ...]
 
@@ -443,7 +382,7 @@ class _Known:
     def of(cls, block: NumberedBlock, number: int) -> "_Known":
         """Look at an operation of a block."""
         reads = Reads.of(number, block.operations[number])
-        repeats = tuple([_Repeat.of(reads, position) for position in range(len(reads.accesses))])
+        repeats = tuple([Repeat.of(reads, position) for position in range(len(reads.accesses))])
         read = block.operands[number]
         operands = tuple([read[access.operand] for access in reads.accesses])
         return cls(block, reads, repeats, operands, tuple([block.makers[operand] for operand in operands]))
@@ -463,6 +402,11 @@ class _Known:
         """About how many instructions an element costs that a thread finds by itself, whichever the others look for."""
         op = self.reads.op
         return instructions(op) + _BRANCHES * (op.name == "stablehlo.concatenate")
+
+    @cached_property
+    def together(self) -> tuple[tuple[int, ...], ...] | None:
+        """The operands of a concatenation whose elements a thread computes at once, if it is walked like that."""
+        return together(self.reads.op) if self.reads.op.name == "stablehlo.concatenate" else None
 
     @cached_property
     def immediate(self) -> tuple[bool, ...]:

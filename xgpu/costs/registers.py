@@ -71,7 +71,8 @@ def fewest_columns(widths: Iterable[int]) -> int:
 
     Of the widest array they are a sector.
     """
-    return _FEWEST_COLUMNS * max(1, _REGISTER // max(widths, default=_REGISTER))
+    widest = max(widths, default=0) or _REGISTER
+    return _FEWEST_COLUMNS * max(1, _REGISTER // widest)
 
 
 def held_rows(widths: Iterable[int]) -> int:

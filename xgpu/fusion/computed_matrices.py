@@ -7,8 +7,8 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.analysis.heroes import is_hero
-from xgpu.costs.library_products import library_product_seconds
-from xgpu.costs.products import SHARE_OF_MEMORY
+from xgpu.costs.products.library_products import library_product_seconds
+from xgpu.costs.products.products import SHARE_OF_MEMORY
 from xgpu.costs.sectors import passes
 from xgpu.costs.time import launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions, is_immediate

@@ -7,8 +7,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from xgpu import ir
 from xgpu.analysis.bitcasts import readers
 from xgpu.analysis.control_flow import before_loops
-from xgpu.costs.library_products import library_product_seconds
-from xgpu.costs.products import SHARE_OF_MEMORY
+from xgpu.costs.products.library_products import library_product_seconds
+from xgpu.costs.products.products import SHARE_OF_MEMORY
 from xgpu.costs.values import byte_size
 from xgpu.device import Device
 from xgpu.fusion.fallback import VIEWS, fallback_reason

@@ -7,7 +7,7 @@ memory that are of one kind, such as contracted: those that a library has for th
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from xgpu.costs.alignment import ALIGNED_BYTES, Matrices, library_seconds
+from xgpu.costs.products.alignment import ALIGNED_BYTES, Matrices, library_seconds
 from xgpu.costs.time import seconds_to_move
 from xgpu.device import Device
 from xgpu.fusion.product_orders import LabelledProduct, Labels

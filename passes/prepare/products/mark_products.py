@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from xgpu import ir
 from xgpu.analysis.control_flow import planned_blocks
-from xgpu.costs import warp_products
+from xgpu.costs.products import warp_products
 from xgpu.device import DEFAULT_DEVICE, DeviceName, device
 from xgpu.dialects.attributes import (
     BY_THREADS,

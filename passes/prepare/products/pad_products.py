@@ -56,8 +56,8 @@ class PadProducts(BlockRewrite):
     the contiguous dimensions of operands and of the result as they lie in memory: if they are contracted, in both
     operands, and if not, the result is sliced. Kernels that compute an operand store it padded, those that read the
     result read its slice; what is in memory is copied, before all loops that do not change it. That is done where it
-    pays by the estimates of `xgpu.costs.alignment`, for operands that tensor cores multiply and libraries read in
-    place. Needs: products in their final order. Run it before mark-products, whose kernels copy aligned rows by TMA.
+    pays by the estimates of `xgpu.costs.products.alignment`, for operands that tensor cores multiply and libraries read
+    in place. Needs: products in their final order. Run it before mark-products, whose kernels copy aligned rows by TMA.
 
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<64x4093xf32>, tensor<4093x64xf32>) -> ...

@@ -2,7 +2,7 @@
 
 import pytest
 
-from xgpu.costs.alignment import Matrices, library_seconds
+from xgpu.costs.products.alignment import Matrices, library_seconds
 from xgpu.device import device
 
 H200 = device("sm_90a")

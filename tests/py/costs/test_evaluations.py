@@ -92,17 +92,36 @@ def test_pieces_that_alternate_within_a_warp(pieces, size, times):
     """A warp computes all pieces if it has elements of each: a piece is computed for every element of the result."""
 
     def function(x):
-        return jnp.stack([jnp.exp(x) + number for number in range(pieces)], 1)
+        return jnp.stack([jnp.exp(x) + number for number in range(pieces)], 1)[::-1]
 
     assert _of_last_sum(function, f"f32[64,{size}]") == times * 64 * pieces * size
 
 
+@pytest.mark.parametrize(
+    ("pieces", "size", "exponentials"),
+    [(2, 32, 1), (3, 1, 1), (4, 1, 1), (3, 33, 1), (16, 3, 2), (2, 4096, 2)],
+    ids=["direct", "tiled", "of one thread", "odd", "more than a thread computes at once", "long"],
+)
+def test_what_pieces_share_is_computed_once(pieces, size, exponentials):
+    """Threads that walk the operands of a concatenation compute elements of several pieces at once."""
+
+    def function(x):
+        return jnp.concatenate([jnp.exp(x) + number for number in range(pieces)], 1)
+
+    assert _count_of(function, f"f32[64,{size}]", "stablehlo.exponential") == exponentials * 64 * size
+
+
 def _of_last_sum(function, spec) -> float:
     """Return how often the kernel of a function computes its last sum."""
+    return _count_of(function, spec, "stablehlo.add")
+
+
+def _count_of(function, spec, name) -> float:
+    """Return how often the kernel of a function computes the last operation of a name."""
     prepared = plan_program(load_source(function, (spec,)).module)["prepared"]
     operations = [op.operation for op in prepared.body.operations[0].entry_block.operations][:-1]
     counts = _counts(operations, [(_Loop(), ONLY)])
-    return next(count[0] for op, count in zip(reversed(operations), counts, strict=True) if op.name == "stablehlo.add")
+    return next(count[0] for op, count in zip(reversed(operations), counts, strict=True) if op.name == name)
 
 
 @pytest.mark.parametrize("is_merged", [False, True])

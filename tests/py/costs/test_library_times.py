@@ -2,7 +2,7 @@
 
 import pytest
 
-from xgpu.costs.library_products import library_product_seconds
+from xgpu.costs.products.library_products import library_product_seconds
 from xgpu.device import device
 
 H200 = device("sm_90a")

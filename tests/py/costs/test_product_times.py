@@ -2,7 +2,7 @@
 
 import pytest
 
-from xgpu.costs.products import TILES, ProductTile, is_fast, pays_joined, product_seconds, timed_tiles
+from xgpu.costs.products.products import TILES, ProductTile, is_fast, pays_joined, product_seconds, timed_tiles
 from xgpu.device import device
 
 H200 = device("sm_90a")

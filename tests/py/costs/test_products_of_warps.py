@@ -2,7 +2,7 @@
 
 import pytest
 
-from xgpu.costs.warp_products import MOST_HELD, WARP_TILES, is_fast
+from xgpu.costs.products.warp_products import MOST_HELD, WARP_TILES, is_fast
 from xgpu.device import device
 
 

@@ -13,6 +13,7 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import Self
 
 from xgpu import ir
@@ -32,6 +33,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
+from xgpu.structure import backward_slice, is_argument, is_constant
 
 _JOINED = Reason("a walk over the operands of a concatenation, each in its own order")
 
@@ -51,6 +53,29 @@ class Concatenations:
     def concatenation(self) -> Concatenation:
         """Their layout."""
         return concatenation_of(self.heroes[0])
+
+    @cached_property
+    def walks(self) -> list[list[int]]:
+        """The numbers of pieces in sets: a thread computes an element of each at once, what they share but once."""
+        numbers = {piece: number for number, piece in enumerate(self.concatenation.pieces)}
+        found: list[list[int]] = []
+        for pieces in self.concatenation.alike:
+            sets: list[tuple[list[int], set[ir.Value]]] = []
+            for piece in pieces:
+                read = _read_for([hero.operands[piece.operand] for hero in self.heroes])
+                same = [each for each in sets if not read.isdisjoint(each[1])]
+                sets = [each for each in sets if each not in same]
+                members = [number for each, _ in same for number in each]
+                sets.append(([*members, numbers[piece]], read.union(*(values for _, values in same))))
+            found += [sorted(members) for members, _ in sets]
+        return sorted(found)
+
+    def prologues(self) -> list[SubgraphFunctions]:
+        """The functions that compute, for each of ``walks``, an element of its pieces of every hero."""
+        return [operand_functions(self.fusion, self.heroes, [self._operand(i) for i in walk]) for walk in self.walks]
+
+    def _operand(self, number: int) -> int:
+        return self.concatenation.pieces[number].operand
 
     @property
     def largest(self) -> int:
@@ -86,7 +111,7 @@ class ConcatenateEmitter:
     def __init__(self, facts: Concatenations, schedule: ConcatenateSchedule):
         self.fusion = facts.fusion
         self.schedule = schedule
-        self.heroes, self.concatenation = facts.heroes, facts.concatenation
+        self.facts, self.heroes, self.concatenation = facts, facts.heroes, facts.concatenation
         self.pieces = self.concatenation.pieces
         self.largest = facts.largest
 
@@ -127,22 +152,34 @@ class ConcatenateEmitter:
 
     def emit(self) -> None:
         """Write the entry function, then the functions of prologues and epilogue."""
-        prologues = [operand_functions(self.fusion, self.heroes, piece.operand) for piece in self.pieces]
+        prologues = self.facts.prologues()
         axis = self.concatenation.axis
         with entry_function(self.fusion, self, [*prologues, self._epilogues]) as kernel:
-            for number, prologue in enumerate(prologues):
-                operand, along = self.thread_to_operand(number), self.thread_to_hero(number).results[axis]
-                both = replace(operand, results=(*operand.results, along))
+            for numbers, prologue in zip(self.facts.walks, prologues, strict=True):
+                operand = self.thread_to_operand(numbers[0])
+                along = [self.thread_to_hero(number).results[axis] for number in numbers]
+                both = replace(operand, results=(*operand.results, *along))
                 with loop(both, kernel.position, kernel.outputs) as each:
-                    *indices, index_along = each.result_arguments
-                    scalars = prologue.emit_call([*kernel.inputs, *indices])
-                    indices[axis] = index_along
-                    self._epilogues.emit_stores(kernel, indices, scalars)
+                    rank = len(operand.results)
+                    indices, places = each.result_arguments[:rank], each.result_arguments[rank:]
+                    scalars = iter(prologue.emit_call([*kernel.inputs, *indices]))
+                    for place in places:
+                        indices[axis] = place
+                        self._epilogues.emit_stores(kernel, indices, list(islice(scalars, len(self.heroes))))
 
 
-def operand_functions(fusion: Fusion, heroes: Sequence[ir.Operation], operand: int) -> SubgraphFunctions:
-    """Return the functions that compute an element of operand number ``operand`` of every hero."""
-    return SubgraphFunctions.of(fusion, f"operand_{operand}", [hero.operands[operand] for hero in heroes])
+def operand_functions(fusion: Fusion, heroes: Sequence[ir.Operation], operands: Sequence[int]) -> SubgraphFunctions:
+    """Return the functions that compute an element of these operands, all of one shape, of every hero."""
+    name = "_".join(["operand", *map(str, operands)])
+    return SubgraphFunctions.of(fusion, name, [hero.operands[i] for i in operands for hero in heroes])
+
+
+def _read_for(values: Sequence[ir.Value]) -> set[ir.Value]:
+    """Return the values from which ``values`` are computed, but for constants; they themselves are among them."""
+    read = set(values)
+    for op in backward_slice(values, is_argument):
+        read.update(op.operands)
+    return {value for value in read if not is_constant(value)}
 
 
 def _key(op: ir.Operation) -> Hashable | None:

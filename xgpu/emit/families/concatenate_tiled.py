@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import Self
 
 from xgpu.analysis.concatenations import THREADS, Walk, tile_of
@@ -20,7 +21,7 @@ from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import scalar_type
 from xgpu.emit.epilogue import Epilogues
-from xgpu.emit.families.concatenate import HEROES, Concatenations, operand_functions, walked
+from xgpu.emit.families.concatenate import HEROES, Concatenations, walked
 from xgpu.emit.families.loop import block_field, elements_per_byte
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import entry_function, loop, put, shared_tiles, sync_threads
@@ -72,7 +73,7 @@ class TiledConcatenateEmitter:
     def __init__(self, facts: Concatenations, schedule: TiledConcatenateSchedule):
         self.fusion = facts.fusion
         self.schedule = schedule
-        self.heroes, self.concatenation = facts.heroes, facts.concatenation
+        self.facts, self.heroes, self.concatenation = facts, facts.heroes, facts.concatenation
         self.pieces = self.concatenation.pieces
 
     def launch_dimensions(self) -> LaunchDimensions:
@@ -135,17 +136,21 @@ class TiledConcatenateEmitter:
 
     def emit(self) -> None:
         """Write the entry function, then the functions of prologues and epilogue."""
-        prologues = [operand_functions(self.fusion, self.heroes, piece.operand) for piece in self.pieces]
+        prologues = self.facts.prologues()
         types = [scalar_type(dtype_of(hero.results[0])) for hero in self.heroes]
         with entry_function(self.fusion, self, [*prologues, self._epilogues]) as kernel:
             position = kernel.position
             tiles = shared_tiles(self.schedule.rows * self.schedule.pitch, types)
-            for number, prologue in enumerate(prologues):
-                operand, address = self.thread_to_operand(number), self.thread_to_tile(number)
-                both = replace(operand, results=(*operand.results, *address.results))
+            for numbers, prologue in zip(self.facts.walks, prologues, strict=True):
+                operand = self.thread_to_operand(numbers[0])
+                addresses = [self.thread_to_tile(number).results[0] for number in numbers]
+                both = replace(operand, results=(*operand.results, *addresses))
                 with loop(both, position, tiles) as each:
-                    *indices, place = each.result_arguments
-                    put(prologue.emit_call([*kernel.inputs, *indices]), tiles, [place])
+                    rank = len(operand.results)
+                    indices, places = each.result_arguments[:rank], each.result_arguments[rank:]
+                    scalars = iter(prologue.emit_call([*kernel.inputs, *indices]))
+                    for place in places:
+                        put(list(islice(scalars, len(tiles))), tiles, [place])
             sync_threads(tiles)
             with loop(self.tile_to_hero(), position, kernel.outputs) as each:
                 *indices, place = each.result_arguments

@@ -104,7 +104,7 @@ def test_prologues_and_epilogue(width):
     assert compiled.kernels[0].emitter == name
 
 
-@pytest.mark.parametrize(("count", "emitter", "most"), [(2, "concatenate_tiled", 200), (40, "loop", 100)])
+@pytest.mark.parametrize(("count", "emitter", "most"), [(2, "concatenate_tiled", 100), (40, "loop", 100)])
 def test_what_operands_share_is_not_written_for_each(count, emitter, most):
     def function(x):
         for _ in range(100):
@@ -114,6 +114,26 @@ def test_what_operands_share_is_not_written_for_each(count, emitter, most):
     (kernel,) = xgpu.compile(function, "f32[16,64]").kernels
     assert kernel.emitter == emitter
     assert kernel.text("emitted").count("math.sin") == most
+
+
+@pytest.mark.parametrize(
+    ("count", "width", "emitter", "functions"),
+    [(3, 1, "concatenate_tiled", 1), (2, 32, "concatenate", 1), (10, 3, "concatenate_tiled", 2)],
+)
+def test_what_pieces_share_is_computed_once(count, width, emitter, functions):
+    """Elements of up to eight pieces at once, those of other shapes and without anything in common by themselves."""
+
+    def function(x, y, z, longer):
+        shared = lax.population_count(x * y)
+        pieces = [shared * number if number % 2 else z - shared + number for number in range(count)]
+        return lax.concatenate([*pieces, longer * 2, x[:, :0], lax.neg(z)], 1) + 1
+
+    compiled = xgpu.compile(function, *[f"s32[67,{width}]"] * 3, f"s32[67,{2 * width}]")
+    (kernel,) = compiled.kernels
+    assert kernel.emitter == emitter
+    assert kernel.text("emitted").count("math.ctpop") == functions
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_array_equal(compiled.run(*inputs, sanitize=True)[0], compiled.reference(*inputs)[0])
 
 
 def test_nested_concatenations_are_one():

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from xgpu import ir
-from xgpu.costs.library_products import library_computed_seconds, library_product_seconds
-from xgpu.costs.products import HANDED_SECONDS_PER_BYTE, SHARE_OF_MEMORY, ProductTile, pays_joined, timed_tiles
+from xgpu.costs.products.library_products import library_computed_seconds, library_product_seconds
+from xgpu.costs.products.products import HANDED_SECONDS_PER_BYTE, SHARE_OF_MEMORY, ProductTile, pays_joined, timed_tiles
 from xgpu.costs.values import byte_size, elements
 from xgpu.device import Device
 from xgpu.emit.families.products.absorbed import Absorbed, absorbed, copied_operand

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.analysis.heroes import Form, follow
-from xgpu.costs.products import MOST_RIGHTS, is_fast, pays_joined
+from xgpu.costs.products.products import MOST_RIGHTS, is_fast, pays_joined
 from xgpu.device import Device
 from xgpu.emit.families.products.product import follows, in_common
 from xgpu.emit.families.products.schedule import device_problem

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from xgpu import ir
 from xgpu.analysis.heroes import is_hero
-from xgpu.costs.products import COMPUTED_TILES, Computing, least_seconds
+from xgpu.costs.products.products import COMPUTED_TILES, Computing, least_seconds
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import Device
 from xgpu.fusion.grouping.prologues import computed_operand

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Self
 
-from xgpu.costs.products import COMPUTED_TILES, SPLITS, TILE_COLUMNS, TILES, ProductTile, product_seconds
+from xgpu.costs.products.products import COMPUTED_TILES, SPLITS, TILE_COLUMNS, TILES, ProductTile, product_seconds
 from xgpu.device import Device
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
 from xgpu.dialects.block.matrices import multiplied_as, warpgroup_columns

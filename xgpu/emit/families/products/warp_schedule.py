@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from xgpu.costs.warp_products import MOST_HELD, WARP_TILES, WarpTile, warp_product_seconds
+from xgpu.costs.products.warp_products import MOST_HELD, WARP_TILES, WarpTile, warp_product_seconds
 from xgpu.device import KIB, Device
 from xgpu.dialects.discardable import MAX_GRID
 from xgpu.emit.families.products.warp_facts import WarpProducts

@@ -6,7 +6,7 @@ are within 10 % of.
 
 import math
 
-from xgpu.costs.products import MULTIPLIED_PER_CYCLE, SHARE_OF_MEMORY, SLOWED_CLOCK, Computing
+from xgpu.costs.products.products import MULTIPLIED_PER_CYCLE, SHARE_OF_MEMORY, SLOWED_CLOCK, Computing
 from xgpu.device import Device
 
 _SHARE = 0.86

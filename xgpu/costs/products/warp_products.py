@@ -2,7 +2,7 @@
 
 import math
 
-from xgpu.costs.alignment import ALIGNED_BYTES, UNALIGNED_SHARE
+from xgpu.costs.products.alignment import ALIGNED_BYTES, UNALIGNED_SHARE
 from xgpu.device import KIB, Device
 from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE

@@ -2,7 +2,7 @@
 
 import math
 
-from xgpu.costs.products import SHARE, SLOWED_CLOCK
+from xgpu.costs.products.products import SHARE, SLOWED_CLOCK
 from xgpu.device import Device
 from xgpu.records import dataclass
 

@@ -1,0 +1,102 @@
+"""The frequency of reads: how often an operation reads an operand for each of its own elements."""
+
+import math
+from collections.abc import Sequence
+
+from xgpu import ir
+from xgpu.analysis.bitcasts import is_bitcast
+from xgpu.analysis.placement import Reads
+from xgpu.costs.footprint import footprint
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.affine import AffineExpr, Dim, Mod
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.records import dataclass
+from xgpu.structure import users_of
+from xgpu.target_machine import WARP_SIZE
+
+_RUN = 8
+"""Neighbouring elements of a result for which a thread computes a common value once."""
+
+_SPAN = 4 * WARP_SIZE
+"""Neighbouring elements of a result that a warp computes, of 32 bits."""
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """The frequency of a read: ``factor`` times for each evaluation of its operation, and ``least`` times at least.
+
+    In a subgraph that others call it is ``called_factor`` times, as neighbours call it at indices of their own.
+    """
+
+    factor: float
+    called_factor: float
+    least: int
+
+    @classmethod
+    def of(cls, reads: Reads, position: int) -> "Repeat":
+        """Return the count of an access.
+
+        Where an access happens at some indices only, these are taken to be as frequent as all others; where they
+        alternate within a warp, it is as if all lanes read: a warp goes through what any of them does.
+        """
+        map_ = reads.maps[position]
+        factor = called = float(math.prod(interval.size for interval in map_.symbols))
+        for expression, interval in map_.constraints:
+            possible = expression.interval(map_.dims, map_.symbols)
+            share = possible.intersect(interval).size / max(1, possible.size)
+            count, apart = _alternating(expression, map_.dims)
+            if not 1 < count * apart <= _SPAN:
+                factor *= share
+                called *= share
+            elif isinstance(atom := expression.terms[0][0], Dim) and apart < _RUN:
+                # The elements of a thread differ by this dimension, which is a constant for each of them.
+                factor *= share
+                called *= 1 if _is_merged(reads.op, atom.index) else share
+        # Not the indices of gathers: chains of them execute four times the operations that would be counted.
+        alike = _neighbours_alike(map_) if reads.kind == "indexing" and len(reads.accesses) == 1 else 1
+        shared = _shared_by_neighbours(alike)
+        return cls(factor / shared, called / shared, footprint(map_) if alike > 1 else 0)
+
+    def times(self, computed: float, is_called: bool) -> float:
+        """Return how often the read happens if its operation is computed so often, in a subgraph that others call."""
+        return max((self.called_factor if is_called else self.factor) * computed, self.least)
+
+
+def _is_merged(op: ir.Operation, dimension: int) -> bool:
+    """Whether reshapes merge a dimension of the result of ``op`` with others: what reads it alternates along that."""
+    shape = shape_of(op.results[0])
+    before = math.prod(shape[:dimension])
+    for user in users_of(op.results[0]):
+        if is_bitcast(user):
+            merged = shape_of(user.results[0])
+            sizes = {(math.prod(merged[:number]), size) for number, size in enumerate(merged)}
+            if (before, shape[dimension]) not in sizes:
+                return True
+    return False
+
+
+def _alternating(expression: AffineExpr, dims: Sequence[Interval]) -> tuple[int, int]:
+    """Return how many values a dimension or a remainder takes in turn, and for how many elements each; 0 if neither."""
+    inner, _ = expression.variables()
+    apart = math.prod(max(1, each.size) for each in dims[max(inner, default=0) + 1 :])
+    match expression.terms:
+        case ((Mod() as atom, 1),) if not expression.constant:
+            return atom.divisor, apart
+        case ((Dim() as atom, 1),):
+            return dims[atom.index].size, apart
+    return 0, 0
+
+
+def _shared_by_neighbours(alike: int) -> int:
+    """Return how many of so many neighbours that need a common value a thread computes it for once.
+
+    Short runs are neither elements of a vector nor steps of a thread's loop, but for their powers of two.
+    """
+    return _RUN if alike >= _RUN else math.gcd(alike, _RUN)
+
+
+def _neighbours_alike(map_: IndexingMap) -> int:
+    """Return how many neighbours in the dimensions of a map have the same results."""
+    used = set[int]().union(*(expr.variables()[0] for expr in map_.results))
+    return math.prod(max(1, interval.size) for interval in map_.dims[max(used, default=-1) + 1 :])
