@@ -1,20 +1,20 @@
 """The pass `vectorize-accesses`."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import gcd
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.attributes import map_attribute, map_of
+from xgpu.dialects.attributes import map_of
 from xgpu.dialects.threads import AtomicAddOp, AtomicRmwOp
 from xgpu.dialects.xgpu import ApplyIndexingOp
-from xgpu.indexing.affine import AffineExpr, Atom, Dim, Mod, constant, dim, weighted_sum
+from xgpu.indexing.affine import Dim, constant, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import array_name, is_heard, remark
 from xgpu.passes.support.atomic_updates import FLOAT_ADD, find_update
-from xgpu.passes.support.index_ops import create_apply, create_index, has_uses
+from xgpu.passes.support.consecutive_accesses import ConsecutiveAccess, are_apart, index_at, multiple_of, only_dims
+from xgpu.passes.support.index_ops import create_index, has_uses
 from xgpu.passes.support.ranges import constant_of
 from xgpu.passes.support.regions import unroll_of
 from xgpu.reasons import Reason
@@ -39,11 +39,11 @@ class VectorizeAccesses(Pass):
     place V times, so V elements from the first on are within the tensor. A read from a tensor that the loop does not
     change, at an index that is the induction variable plus a multiple of V that the loop does not change, becomes one
     `vector.transfer_read` before the loop and a `vector.extract` in it. So does a read of a carried tensor at the index
-    that the step then writes to. A carried tensor that is only inserted into so
-    becomes a carried vector, and one `vector.transfer_write` after the loop. If the rest of the index is a multiple
-    only of a smaller power of two w >= 2, there are V / w accesses of w elements. Atomic additions to f16, bf16 and f32
-    become `xgpu.atomic_add` in the same way. Indices that count down are found
-    as well: the loop then takes the vector's elements from the last to the first.
+    that the step then writes to. A carried tensor that is only inserted into so becomes a carried vector, and one
+    `vector.transfer_write` after the loop; of several, if a step inserts several elements, and no step one of another.
+    If the rest of the index is a multiple only of a smaller power of two w >= 2, there are V / w accesses of w
+    elements. Atomic additions to f16, bf16 and f32 become `xgpu.atomic_add` in the same way. Indices that count down
+    are found as well: the loop then takes the vector's elements from the last to the first.
     Needs: flatten-tensors and simplify-indexing (tensors of rank 1, one index expression for each access) and
     loop-invariant-code-motion (accesses that do not depend on the loop at all are gone). unroll-loops then makes the
     positions in the vectors constants: loops marked ``xgpu.unroll = "none"`` keep their accesses, as LLVM would keep in
@@ -78,19 +78,6 @@ class VectorizeAccesses(Pass):
                 _remark_loop(op, trips)
 
 
-@dataclass(frozen=True, slots=True)
-class _Access:
-    """The indices from ``base`` on, one for each step of a loop.
-
-    ``base`` maps ``operands`` and is a multiple of ``width``; ``backwards``: the first step accesses the last index.
-    """
-
-    base: IndexingMap
-    operands: tuple[ir.Value, ...]
-    width: int
-    backwards: bool
-
-
 class _Loop:
     """A loop of ``trips`` steps whose accesses are being vectorized."""
 
@@ -99,7 +86,7 @@ class _Loop:
         self._trips = trips
         self._body = op.regions[0].blocks[0]
         self._step = self._body.arguments[0]
-        self._read: dict[tuple[ir.Value, _Access], ir.Value] = {}
+        self._read: dict[tuple[ir.Value, ConsecutiveAccess], ir.Value] = {}
         self._replaced: list[ir.Operation] = []
 
     def vectorize(self) -> None:
@@ -157,8 +144,16 @@ class _Loop:
         self._replaced.append(op)
 
     def _vectorize_carried(self, position: int, argument: ir.Value) -> None:
-        """Carry a vector instead of a tensor if each step writes one element, or adds to it, and does nothing else."""
+        """Carry a vector instead of a tensor if each step writes elements, or adds to one, and does nothing else."""
         tensor = self._op.operands[_INITS + position]
+        writes = self._writes_in_turn(position, argument)
+        if len(writes) > 1:
+            found = self._accesses_apart(writes)
+            if not isinstance(found, Reason):
+                self._carry_vector(position, argument, writes, [write.operands[0] for write in writes], found)
+            for write in writes:
+                self._remark("store to", write, tensor, found if isinstance(found, Reason) else found[0])
+            return
         for write in self._writes_to(argument):
             access = self._access_of_write(position, argument, write)
             if not isinstance(access, Reason):
@@ -167,8 +162,34 @@ class _Loop:
                     if isinstance(value, Reason):
                         access = value
                     else:
-                        self._carry_vector(position, argument, write, value, access)
+                        self._carry_vector(position, argument, [write], [value], [access])
             self._remark("store to", write, tensor, access)
+
+    def _writes_in_turn(self, position: int, argument: ir.Value) -> list[ir.Operation]:
+        """Return the insertions of a step into the carried tensor ``argument``, if it does nothing else with it."""
+        end = self._body.operations[len(self._body.operations) - 1].operation
+        writes, last = list[ir.Operation](), argument
+        while last != end.operands[position]:
+            users = users_of(last)
+            if len(users) != 1 or users[0].name != "tensor.insert" or users[0].block != self._body:
+                return []
+            if list(users[0].operands)[-2:-1] != [last]:
+                return []
+            writes.append(users[0])
+            last = users[0].results[0]
+        return writes
+
+    def _accesses_apart(self, writes: Sequence[ir.Operation]) -> list[ConsecutiveAccess] | Reason:
+        """Return where ``writes`` access a tensor, if no two of them access an element, in whichever steps."""
+        found = list[ConsecutiveAccess]()
+        for write in writes:
+            access = self._access(write.operands[len(write.operands) - 1])
+            if isinstance(access, Reason):
+                return access
+            if not all(are_apart(access, other, self._trips) for other in found):
+                return Reason("a step writes to it more than once, and perhaps where another step does")
+            found.append(access)
+        return found
 
     def _writes_to(self, argument: ir.Value) -> list[ir.Operation]:
         """Return the writes of elements of the carried tensor ``argument`` that are directly in the body."""
@@ -179,7 +200,7 @@ class _Loop:
             if user.name in _ELEMENT_WRITES and user.block == self._body and list(user.operands)[-2:-1] == [argument]
         ]
 
-    def _access_of_write(self, position: int, argument: ir.Value, write: ir.Operation) -> _Access | Reason:
+    def _access_of_write(self, position: int, argument: ir.Value, write: ir.Operation) -> ConsecutiveAccess | Reason:
         """Return where ``write`` accesses the tensor that the loop carries, if that can be carried as a vector."""
         end = self._body.operations[len(self._body.operations) - 1].operation
         if len(list(argument.uses)) > 1:
@@ -189,31 +210,42 @@ class _Loop:
         return self._access(write.operands[len(write.operands) - 1])
 
     def _carry_vector(
-        self, position: int, argument: ir.Value, write: ir.Operation, value: ir.Value, access: _Access
+        self,
+        position: int,
+        argument: ir.Value,
+        writes: Sequence[ir.Operation],
+        values: Sequence[ir.Value],
+        accesses: Sequence[ConsecutiveAccess],
     ) -> None:
-        """Carry the values that ``write`` is given as a vector instead of the tensor, and write it after the loop."""
+        """Carry the ``values`` that ``writes`` are given as a vector instead of the tensor; write it after the loop."""
         result, tensor = self._op.results[position], self._op.operands[_INITS + position]
-        vector_type = ir.VectorType.get([self._trips], value.type)
+        vector_type = ir.VectorType.get([self._trips * len(writes)], values[0].type)
         with ir.InsertionPoint(self._op):
             self._op.operands[_INITS + position] = _zeros(vector_type)
-        filled = ir.Operation.create(
-            "vector.insert",
-            results=[vector_type],
-            operands=[value, argument, self._position(access)],
-            attributes={"static_position": ir.DenseI64ArrayAttr.get([_DYNAMIC])},
-        )
-        (use,) = write.results[0].uses
-        use.owner.operation.operands[use.operand_number] = filled.results[0]
-        users = [(use.owner.operation, use.operand_number) for use in result.uses]
         argument.set_type(vector_type)
+        filled = argument
+        for number, (write, value, access) in enumerate(zip(writes, values, accesses, strict=True)):
+            with ir.InsertionPoint(write), write.location:
+                filled = ir.Operation.create(
+                    "vector.insert",
+                    results=[vector_type],
+                    operands=[value, filled, self._position(access, number * self._trips)],
+                    attributes={"static_position": ir.DenseI64ArrayAttr.get([_DYNAMIC])},
+                ).results[0]
+        (use,) = writes[-1].results[0].uses
+        use.owner.operation.operands[use.operand_number] = filled
+        users = [(use.owner.operation, use.operand_number) for use in result.uses]
         result.set_type(vector_type)
-        with ir.InsertionPoint.after(self._op):
-            written = self._write_vector(result, tensor, access, adds=write.name == AtomicRmwOp.OPERATION_NAME)
+        with ir.InsertionPoint.after(self._op), writes[-1].location:
+            written = tensor
+            for number, (write, access) in enumerate(zip(writes, accesses, strict=True)):
+                adds = write.name == AtomicRmwOp.OPERATION_NAME
+                written = self._write_vector(result, written, access, number * self._trips, adds)
         for user, number in users:
             user.operands[number] = written
-        self._replaced.append(write)
+        self._replaced += reversed(writes)
 
-    def _read_vector(self, tensor: ir.Value, access: _Access) -> ir.Value:
+    def _read_vector(self, tensor: ir.Value, access: ConsecutiveAccess) -> ir.Value:
         """Read the elements that the loop extracts, in pieces as wide as their index allows."""
         element_type = element_of(tensor)
         piece_type = ir.VectorType.get([access.width], element_type)
@@ -223,7 +255,7 @@ class _Loop:
             read = ir.Operation.create(
                 "vector.transfer_read",
                 results=[piece_type],
-                operands=[tensor, _index(access, offset), padding],
+                operands=[tensor, index_at(access, offset), padding],
                 attributes=_transfer_attributes(),
             )
             pieces.append(read.results[0])
@@ -241,33 +273,43 @@ class _Loop:
             whole = insert.results[0]
         return whole
 
-    def _write_vector(self, vector: ir.Value, tensor: ir.Value, access: _Access, adds: bool) -> ir.Value:
-        """Write or add the carried vector, in pieces as wide as their index allows; return the new tensor."""
-        piece_type = ir.VectorType.get([access.width], ir.VectorType(vector.type).element_type)
+    def _write_vector(
+        self, vector: ir.Value, tensor: ir.Value, access: ConsecutiveAccess, first: int, adds: bool
+    ) -> ir.Value:
+        """Write or add what the loop has put into the carried vector from ``first`` on; return the new tensor.
+
+        In pieces as wide as their index allows.
+        """
+        type_ = ir.VectorType(vector.type)
+        piece_type = ir.VectorType.get([access.width], type_.element_type)
         for offset in range(0, self._trips, access.width):
             piece = vector
-            if access.width < self._trips:
-                sizes = {"offsets": _integers([offset]), "sizes": _integers([access.width]), "strides": _integers([1])}
+            if piece_type != type_:
+                sizes = {
+                    "offsets": _integers([first + offset]),
+                    "sizes": _integers([access.width]),
+                    "strides": _integers([1]),
+                }
                 piece = ir.Operation.create(
                     "vector.extract_strided_slice", results=[piece_type], operands=[vector], attributes=sizes
                 ).results[0]
             write = ir.Operation.create(
                 AtomicAddOp.OPERATION_NAME if adds else "vector.transfer_write",
                 results=[tensor.type],
-                operands=[piece, tensor, _index(access, offset)],
+                operands=[piece, tensor, index_at(access, offset)],
                 attributes=None if adds else _transfer_attributes(),
             )
             tensor = write.results[0]
         return tensor
 
-    def _access(self, index: ir.Value) -> _Access | Reason:
+    def _access(self, index: ir.Value) -> ConsecutiveAccess | Reason:
         """Return the access at ``index`` if that is plus or minus the induction variable plus what does not change."""
         if index == self._step:
-            return _Access(IndexingMap((), (), (constant(0),)), (), self._trips, backwards=False)
+            return ConsecutiveAccess(IndexingMap((), (), (constant(0),)), (), self._trips, backwards=False)
         op = defining_op(index)
         if op is None or op.name != ApplyIndexingOp.OPERATION_NAME:
             return Reason("its index is {}", ("carried by the loop" if op is None else f"a result of '{op.name}'",))
-        operands, map_ = list(op.operands), _only_dims(map_of(op.attributes["map"]))
+        operands, map_ = list(op.operands), only_dims(map_of(op.attributes["map"]))
         expr = map_.results[ir.OpResult(index).result_number]
         positions = [position for position, operand in enumerate(operands) if operand == self._step]
         stride = dict(expr.terms).get(Dim(positions[0]), 0) if len(positions) == 1 else 0
@@ -275,7 +317,7 @@ class _Loop:
             return Reason("its index does not move by 1 from step to step ({})", (expr,))
         base = expr - dim(positions[0]) if stride == 1 else expr + dim(positions[0]) - (self._trips - 1)
         used = sorted(base.variables()[0])
-        width = gcd(_multiple(base), self._trips)
+        width = gcd(multiple_of(base), self._trips)
         if positions[0] in used:
             return Reason("its index moves unevenly ({})", (expr,))
         if not all(self._is_invariant(operands[i]) for i in used):
@@ -285,9 +327,9 @@ class _Loop:
         renamed = {old: dim(new) for new, old in enumerate(used)}
         facts = [(e.substitute(renamed), b) for e, b in map_.constraints if e.variables()[0] <= set(used)]
         base_map = IndexingMap(tuple(map_.dims[i] for i in used), (), (base.substitute(renamed),), tuple(facts))
-        return _Access(base_map, tuple(operands[i] for i in used), width, stride == -1)
+        return ConsecutiveAccess(base_map, tuple(operands[i] for i in used), width, stride == -1)
 
-    def _remark(self, what: str, op: ir.Operation, tensor: ir.Value, access: _Access | Reason) -> None:
+    def _remark(self, what: str, op: ir.Operation, tensor: ir.Value, access: ConsecutiveAccess | Reason) -> None:
         """Say why an access stays one of single elements, or of fewer than the loop has steps."""
         if not is_heard():
             return
@@ -304,12 +346,13 @@ class _Loop:
             if op.block != self._body:
                 self._remark(what, op, tensor, Reason("it is inside a condition that stays in the loop"))
 
-    def _position(self, access: _Access) -> ir.Value:
-        """Create the position of a step's element in the vector."""
-        if not access.backwards:
+    def _position(self, access: ConsecutiveAccess, first: int = 0) -> ir.Value:
+        """Create the position of a step's element in the vector, whose elements are from ``first`` on."""
+        if not access.backwards and not first:
             return self._step
-        last = create_index(self._trips - 1)
-        return ir.Operation.create("arith.subi", results=[last.type], operands=[last, self._step]).results[0]
+        start = create_index(first + (self._trips - 1 if access.backwards else 0))
+        name = "arith.subi" if access.backwards else "arith.addi"
+        return ir.Operation.create(name, results=[start.type], operands=[start, self._step]).results[0]
 
     def _is_invariant(self, value: ir.Value) -> bool:
         """Tell whether ``value``, used directly in the body, is made outside the loop."""
@@ -320,25 +363,6 @@ def _whole(tensor: ir.Value) -> int | None:
     """Return the number of elements of a tensor of rank 1."""
     shape = ir.RankedTensorType(tensor.type).shape
     return shape[0] if len(shape) == 1 else None
-
-
-def _multiple(expr: AffineExpr) -> int:
-    """Return a number that ``expr`` is a multiple of, also where that needs ``x`` and ``x mod 4`` to be congruent."""
-    found = expr.divisor()
-    for divisor in sorted({atom.divisor for atom, _ in expr.terms if isinstance(atom, Mod)}, reverse=True):
-        congruent = weighted_sum(
-            [
-                (atom.expr, factor) if isinstance(atom, Mod) and atom.divisor % divisor == 0 else (_alone(atom), factor)
-                for atom, factor in expr.terms
-            ],
-            expr.constant,
-        )
-        found = max(found, gcd(divisor, congruent.divisor()))
-    return found
-
-
-def _alone(atom: Atom) -> AffineExpr:
-    return AffineExpr(((atom, 1),), 0)
 
 
 def _trips(loop: ir.Operation) -> int | Reason:
@@ -379,7 +403,7 @@ def _stride(index: ir.Value, step: ir.Value) -> int:
     op = defining_op(index)
     if index == step or op is None or op.name != ApplyIndexingOp.OPERATION_NAME or step not in list(op.operands):
         return int(index == step)
-    map_ = _only_dims(map_of(op.attributes["map"]))
+    map_ = only_dims(map_of(op.attributes["map"]))
     terms = dict(map_.results[ir.OpResult(index).result_number].terms)
     return terms.get(Dim(list(op.operands).index(step)), 0)
 
@@ -398,29 +422,6 @@ def _written(write: ir.Operation) -> ir.Value | Reason:
     if update.kind != FLOAT_ADD:
         return Reason("atomic updates other than additions of floats are not made as vectors")
     return update.values()[0]
-
-
-def _only_dims(map_: IndexingMap) -> IndexingMap:
-    """Turn range variables into dimensions."""
-    if not map_.symbols:
-        return map_
-    renamed = [dim(len(map_.dims) + i) for i in range(len(map_.symbols))]
-
-    def convert(expr: AffineExpr) -> AffineExpr:
-        return expr.substitute(None, renamed)
-
-    constraints = tuple((convert(expr), bounds) for expr, bounds in map_.constraints)
-    return IndexingMap(map_.dims + map_.symbols, (), tuple(map(convert, map_.results)), constraints)
-
-
-def _index(access: _Access, offset: int) -> ir.Value:
-    """Create the index ``offset`` elements after the base of ``access``."""
-    expr = access.base.results[0] + offset
-    if expr.is_constant:
-        return create_index(expr.constant)
-    if expr == dim(0):
-        return access.operands[0]
-    return create_apply(map_attribute(replace(access.base, results=(expr,))), access.operands)
 
 
 def _transfer_attributes() -> dict[str, ir.Attribute]:

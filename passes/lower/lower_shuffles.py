@@ -8,7 +8,7 @@ from xgpu.dialects.messages import PIECE_BITS
 from xgpu.dialects.threads import ShuffleOp, ShuffleReduceOp
 from xgpu.passes.framework.base import Pass, function_name, functions
 from xgpu.passes.support import arith_builder as b
-from xgpu.passes.support.pieces import from_pieces, pieces_of
+from xgpu.passes.support.messages import from_pieces, pieces_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.regions import move_body
 from xgpu.passes.support.scf_ops import create_integer

@@ -1,6 +1,6 @@
 """Lowers `xgpu.publish` and `xgpu.await`, for lower-tensors: words that hold a piece of a message and a mark."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from xgpu import ir
@@ -8,7 +8,6 @@ from xgpu.dialects.attributes import AWAITS
 from xgpu.dialects.messages import MARK, PIECE_BITS, words_of
 from xgpu.passes.llvm.memory import atomic_load, atomic_store, element_pointer
 from xgpu.passes.support import arith_builder as b
-from xgpu.passes.support.pieces import from_pieces, pieces_of
 from xgpu.passes.support.scf_ops import create_yield
 from xgpu.structure import producer
 
@@ -49,3 +48,25 @@ def _read_word(pointer: ir.Value) -> ir.Value:
     assert isinstance(word.owner, ir.Operation | ir.OpView)
     producer(word).attributes[AWAITS] = ir.UnitAttr.get()
     return word
+
+
+def pieces_of(value: ir.Value) -> Iterator[ir.Value]:
+    """Yield the bits of an integer or float as i32, the lowest first; less than 32 bits are extended by zeros."""
+    bits = value.type.width
+    code = b.bitcast(value, b.integer_type(bits))
+    if bits <= PIECE_BITS:
+        yield b.extend(code, PIECE_BITS)
+        return
+    for at in range(0, bits, PIECE_BITS):
+        yield b.truncate(b.shift_right(code, at), PIECE_BITS)
+
+
+def from_pieces(pieces: Sequence[ir.Value], type_: ir.Type) -> ir.Value:
+    """Return the value of ``type_`` that `pieces_of` took apart."""
+    bits = type_.width  # type: ignore[attr-defined]
+    if bits <= PIECE_BITS:
+        return b.bitcast(b.truncate(pieces[0], bits), type_)
+    code = b.extend(pieces[0], bits)
+    for number, piece in enumerate(pieces[1:], 1):
+        code = b.or_(code, b.shift_left(b.extend(piece, bits), number * PIECE_BITS))
+    return b.bitcast(code, type_)

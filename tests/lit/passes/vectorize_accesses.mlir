@@ -373,3 +373,60 @@ func.func @stays_a_loop(%t: tensor<64xf32>, %n: index {xgpu.range = array<i64: 0
   } {xgpu.unroll = "none"}
   return %r : f32
 }
+
+// -----
+
+// A step that inserts into two halves of a row fills a part of the vector for each, written where it belongs.
+
+// CHECK-LABEL: func.func @halves
+// CHECK-SAME:    (%{{.*}}: f32, %[[OUT:.*]]: tensor<256xf32>)
+// CHECK:         %[[FILLED:.*]] = scf.for %[[S:[a-z0-9]+]] = {{.*}} iter_args(%[[W:.*]] = %{{.*}}) -> (vector<8xf32>)
+// CHECK:           %[[ONE:.*]] = vector.insert %{{.*}}, %[[W]] [%[[S]]]
+// CHECK:           %[[FOUR:.*]] = arith.constant 4 : index
+// CHECK-NEXT:      %[[PLACE:.*]] = arith.addi %[[FOUR]], %[[S]]
+// CHECK-NEXT:      %[[BOTH:.*]] = vector.insert %{{.*}}, %[[ONE]] [%[[PLACE]]]
+// CHECK-NEXT:      scf.yield %[[BOTH]]
+// CHECK:         %[[LOW:.*]] = vector.extract_strided_slice %[[FILLED]] {offsets = [0], sizes = [4], strides = [1]}
+// CHECK:         %[[FIRST:.*]] = vector.transfer_write %[[LOW]], %[[OUT]]
+// CHECK:         %[[HIGH:.*]] = vector.extract_strided_slice %[[FILLED]] {offsets = [4], sizes = [4], strides = [1]}
+// CHECK:         vector.transfer_write %[[HIGH]], %[[FIRST]]
+func.func @halves(%x: f32, %out: tensor<256xf32>) -> tensor<256xf32> {
+  %tid = gpu.thread_id x upper_bound 32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %s = %c0 to %c4 step %c1 iter_args(%o = %out) -> tensor<256xf32> {
+    %k = "xgpu.apply_indexing"(%tid, %s) {map = #xgpu.map<(d0, d1) -> (d0 * 4 + (d0 floordiv 2) * 8 + d1), d0 in [0, 31], d1 in [0, 3]>} : (index, index) -> index
+    %l = "xgpu.apply_indexing"(%tid, %s) {map = #xgpu.map<(d0, d1) -> (d0 * 4 + (d0 floordiv 2) * 8 + d1 + 8), d0 in [0, 31], d1 in [0, 3]>} : (index, index) -> index
+    %y = arith.addf %x, %x : f32
+    %p = tensor.insert %x into %o[%k] : tensor<256xf32>
+    %q = tensor.insert %y into %p[%l] : tensor<256xf32>
+    scf.yield %q : tensor<256xf32>
+  }
+  return %r : tensor<256xf32>
+}
+
+// -----
+
+// Where one step may insert what another did, their order counts.
+
+// CHECK-LABEL: func.func @meeting
+// CHECK-NOT:     vector<
+// CHECK:         tensor.insert
+// CHECK:         tensor.insert
+// CHECK:         return
+func.func @meeting(%x: f32, %out: tensor<256xf32>, %n: index {xgpu.range = array<i64: 0, 7>}) -> tensor<256xf32> {
+  %tid = gpu.thread_id x upper_bound 32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %s = %c0 to %c4 step %c1 iter_args(%o = %out) -> tensor<256xf32> {
+    %k = "xgpu.apply_indexing"(%tid, %s) {map = #xgpu.map<(d0, d1) -> (d0 * 4 + d1), d0 in [0, 31], d1 in [0, 3]>} : (index, index) -> index
+    %l = "xgpu.apply_indexing"(%n, %s) {map = #xgpu.map<(d0, d1) -> (d0 * 4 + d1), d0 in [0, 7], d1 in [0, 3]>} : (index, index) -> index
+    %y = arith.addf %x, %x : f32
+    %p = tensor.insert %x into %o[%k] : tensor<256xf32>
+    %q = tensor.insert %y into %p[%l] : tensor<256xf32>
+    scf.yield %q : tensor<256xf32>
+  }
+  return %r : tensor<256xf32>
+}

@@ -1,6 +1,7 @@
 """Concatenations walked operand by operand, under the checks of the host executor, against NumPy."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -134,6 +135,15 @@ def test_what_pieces_share_is_computed_once(count, width, emitter, functions):
     assert kernel.text("emitted").count("math.ctpop") == functions
     inputs = compiled.random_inputs(1)
     np.testing.assert_array_equal(compiled.run(*inputs, sanitize=True)[0], compiled.reference(*inputs)[0])
+
+
+def test_what_is_walked_together_is_stored_by_vectors():
+    def function(x, y):
+        shared = lax.tanh(x * y)
+        return lax.concatenate([x * shared, y * shared], 1)
+
+    (kernel,) = xgpu.compile(function, "bf16[4096,64]", "bf16[4096,64]").kernels
+    assert re.findall(r"[ls][td]\.global\S*", kernel.ptx) == ["ld.global.nc.v4.b32"] * 2 + ["st.global.v4.b32"] * 2
 
 
 def test_nested_concatenations_are_one():
