@@ -142,7 +142,7 @@ def test_what_is_walked_together_is_stored_by_vectors():
         shared = lax.tanh(x * y)
         return lax.concatenate([x * shared, y * shared], 1)
 
-    (kernel,) = xgpu.compile(function, "bf16[4096,64]", "bf16[4096,64]").kernels
+    (kernel,) = xgpu.compile(function, "bf16[65536,64]", "bf16[65536,64]").kernels
     assert re.findall(r"[ls][td]\.global\S*", kernel.ptx) == ["ld.global.nc.v4.b32"] * 2 + ["st.global.v4.b32"] * 2
 
 
