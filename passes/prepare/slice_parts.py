@@ -3,17 +3,24 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.constants.integers import known_integers
 from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import reshape, tensor
 from xgpu.indexing.access import Shape, integer, integers, shape_of
+from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.records import dataclass
-from xgpu.structure import element_of, is_argument, producer, replace_op
+from xgpu.structure import element_of, is_argument, is_shared, producer, replace_op
 
+_MOST_THROUGH = 4
+"""Operations one after the other that slices compute of parts: each slice has its own."""
+_MOST_SLICES = 64
+"""Slices that compute what they read by themselves: there is code for each."""
 _CONCATENATE, _SLICE, _RESHAPE, _PAD = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape", "pad"))
 
 
@@ -25,7 +32,8 @@ class SliceParts(OperationRewrite):
     reads one word would otherwise ask of every element which part it lies in, and a chain of keys, each derived from
     the words of the one before, would be computed twice as often with every step. A slice that lies in a single part is
     a slice of that part. Parts are those of a concatenation, what a pad is put around, and, where the place of an
-    update is known, the update and the array around it. Needs: nothing.
+    update is known, the update and the array around it. Where only slices read what is computed of such a value element
+    by element, as of colours that are scaled and then taken apart, each computes it of its own part. Needs: nothing.
 
     ```mlir
     %0 = stablehlo.concatenate %a, %b, dim = 0 : (tensor<2xf32>, tensor<6xf32>) -> tensor<8xf32>
@@ -43,8 +51,8 @@ class SliceParts(OperationRewrite):
 
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a slice if all of it lies in one part."""
-        if (found := _part(_Box.of(op))) is not None:
-            replace_op(op, [reshape(_cut(found), shape_of(op.results[0]))])
+        if (box := _Box.of(op)) is not None and (found := _value_of(box)) is not None:
+            replace_op(op, [reshape(found, shape_of(op.results[0]))])
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,37 @@ class _Box:
         """The indices after the last ones."""
         taken = zip(self.starts, self.sizes, self.strides, strict=True)
         return tuple(start + (size - 1) * stride + 1 for start, size, stride in taken)
+
+
+def _value_of(box: _Box, depth: int = 0) -> ir.Value | None:
+    """Return the elements of a box, made of a part or computed of parts; None if neither holds all of it."""
+    found = _part(box)
+    if found is not None:
+        return _cut(found)
+    op = None if is_argument(box.array) else producer(box.array)
+    if op is None or depth == _MOST_THROUGH or op.name not in OPERATIONS or access_kind(op) != "elementwise":
+        return None
+    if len(op.results) > 1 or (is_shared(box.array) if depth else not _is_only_sliced(box.array)):
+        return None
+    whole = [operand for operand in op.operands if shape_of(operand) == shape_of(box.array)]
+    inner = {operand: _value_of(replace(box, array=operand), depth + 1) for operand in dict.fromkeys(whole)}
+    if all(value is None for value in inner.values()):
+        return None
+    taken = {
+        operand: reshape(_cut(replace(box, array=operand)) if value is None else value, box.sizes)
+        for operand, value in inner.items()
+    }
+    computed = op.clone()
+    for number, operand in enumerate(op.operands):
+        computed.operands[number] = taken.get(operand, operand)
+    computed.results[0].set_type(tensor(box.sizes, element_of(box.array)))
+    return computed.results[0]
+
+
+def _is_only_sliced(value: ir.Value) -> bool:
+    """Whether a value is read by slices alone, and by few."""
+    users = [use.owner.operation for use in islice(value.uses, _MOST_SLICES + 1)]
+    return len(users) <= _MOST_SLICES and all(user.name == _SLICE for user in users)
 
 
 def _part(box: _Box | None) -> _Box | None:
