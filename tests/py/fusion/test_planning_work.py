@@ -379,7 +379,7 @@ def test_operations_are_asked_once_whether_they_are_heroes(monkeypatch):
 
     monkeypatch.setattr(Families, "kind_of", counting)
     monkeypatch.setattr(shared_values, "group_block", grouping)
-    source = load_source(*_mixes(16, 8))
+    source = load_source(*_rolled_steps(8))
     plan_program(source.module)
     assert groupings["groupings"] > 1
     assert 0 < asked["operations"] <= str(source.module).count("stablehlo.")
