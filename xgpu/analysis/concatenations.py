@@ -50,8 +50,8 @@ _MOST_TILE_BYTES = 32 * 1024
 """Bytes of a tile for half that occupancy, where rows have so many pieces that lanes idle in a smaller tile."""
 MOST_PIECES = 128
 """Operands with code of their own. Concatenations of more use the loop emitter, whose code grows with them too."""
-MOST_TOGETHER = 8
-"""Pieces that a thread computes at once: vectors of 16 bytes of each are in half of a thread's registers."""
+_MOST_TOGETHER = 16
+"""Elements of several pieces that a thread computes at once: ptxas takes 168 registers for 32 of long functions."""
 _REPEATED_OPS = 256
 """Operations that may be duplicated because several operands, or the epilogue as well, depend on them."""
 
@@ -102,13 +102,16 @@ class Concatenation:
             offset += size
         return tuple(found)
 
-    @cached_property
-    def alike(self) -> tuple[tuple[Piece, ...], ...]:
-        """The pieces in sets of one shape: threads that walk the operands compute an element of each at once."""
+    def alike(self, run: int) -> tuple[tuple[Piece, ...], ...]:
+        """Return the pieces in sets of one shape: threads that walk the operands compute elements of each at once.
+
+        ``run`` is how many elements of a piece a thread reads and writes together.
+        """
+        most = max(1, _MOST_TOGETHER // run)
         sets: dict[Shape, list[list[Piece]]] = {}
         for piece in self.pieces:
             found = sets.setdefault(piece.shape, [[]])
-            if len(found[-1]) == MOST_TOGETHER:
+            if len(found[-1]) == most:
                 found.append([])
             found[-1].append(piece)
         together = [tuple(each) for found in sets.values() for each in found]
@@ -188,14 +191,19 @@ def together(op: ir.Operation) -> tuple[tuple[int, ...], ...] | None:
 
     None if a thread computes elements of one operand at a time.
     """
-    layout = concatenation_of(op)
-    if not 2 <= len(layout.pieces) <= MOST_PIECES or len(layout.alike) == len(layout.pieces):
+    layout, result = concatenation_of(op), op.results[0]
+    if not 2 <= len(layout.pieces) <= MOST_PIECES:
         return None
-    result = op.results[0]
-    is_written_out = _is_known(layout, max(_per_byte([result]), VECTOR_BYTES // _bytes_of(result)))
-    if not is_written_out and _walk_of([result], [result]) is Walk.RESULT:
+    most, run = max(_per_byte([result]), VECTOR_BYTES // _bytes_of(result)), 1
+    if not _is_known(layout, most):
+        walk = _walk_of([result], [result])
+        if walk is Walk.RESULT:
+            return None
+        run = max(1, _NARROW_BYTES // _bytes_of(result)) if walk is Walk.TILED else layout.run(layout.pieces[0], most)
+    sets = layout.alike(run)
+    if len(sets) == len(layout.pieces):
         return None
-    return tuple([tuple([piece.operand for piece in pieces]) for pieces in layout.alike])
+    return tuple([tuple([piece.operand for piece in pieces]) for pieces in sets])
 
 
 def _per_byte(values: Iterable[ir.Value]) -> int:
@@ -251,7 +259,7 @@ def _storage_bits(value: ir.Value) -> int:
 
 def _repeats_much(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: Stored) -> bool:
     """Whether operands and epilogue share so many operations that functions of their own would duplicate too many."""
-    alike = concatenation_of(heroes[0]).alike
+    alike = concatenation_of(heroes[0]).alike(VECTOR_BYTES // min(VECTOR_BYTES, _bytes_of(heroes[0].results[0])))
     operands = [[hero.operands[piece.operand] for piece in pieces for hero in heroes] for pieces in alike]
     seen: set[ir.Operation] = set()
     repeated = 0

@@ -136,8 +136,9 @@ def _is_held(op: ir.Operation) -> bool:
     shape = ReductionShape.of(op)
     if shape.is_rows or len(shape.reduced) > 1 or shape.per_result > longest_column([]) or not is_commutative(op):
         return False
-    bits = 8 * bytes_touched(list(op.operands)[: len(op.results)])
-    return shape.per_result <= longest_column([round(bits)]) and _comes_back(op, shape.elements)
+    bits = round(8 * bytes_touched(list(op.operands)[: len(op.results)]))
+    # What is computed of smaller arrays is not read again, and split so that more blocks compute it.
+    return bits >= 8 and shape.per_result <= longest_column([bits]) and _comes_back(op, shape.elements)
 
 
 def _comes_back(op: ir.Operation, count: int) -> bool:

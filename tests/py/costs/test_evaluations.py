@@ -99,8 +99,17 @@ def test_pieces_that_alternate_within_a_warp(pieces, size, times):
 
 @pytest.mark.parametrize(
     ("pieces", "size", "exponentials"),
-    [(2, 32, 1), (3, 1, 1), (4, 1, 1), (3, 33, 1), (16, 3, 2), (2, 4096, 2)],
-    ids=["direct", "tiled", "of one thread", "odd", "more than a thread computes at once", "long"],
+    [(2, 32, 1), (3, 1, 1), (4, 1, 1), (3, 33, 1), (2, 64, 1), (6, 32, 2), (32, 3, 2), (2, 4096, 2)],
+    ids=[
+        "direct",
+        "tiled",
+        "of one thread",
+        "odd",
+        "halves",
+        "vectors of more than a thread computes at once",
+        "more than a thread computes at once",
+        "long",
+    ],
 )
 def test_what_pieces_share_is_computed_once(pieces, size, exponentials):
     """Threads that walk the operands of a concatenation compute elements of several pieces at once."""

@@ -54,12 +54,14 @@ class Concatenations:
         """Their layout."""
         return concatenation_of(self.heroes[0])
 
-    @cached_property
-    def walks(self) -> list[list[int]]:
-        """The numbers of pieces in sets: a thread computes an element of each at once, what they share but once."""
+    def walks(self, run: int) -> list[list[int]]:
+        """Return the numbers of pieces in sets: a thread computes elements of each at once, what they share but once.
+
+        Of each piece it reads and writes ``run`` elements together.
+        """
         numbers = {piece: number for number, piece in enumerate(self.concatenation.pieces)}
         found: list[list[int]] = []
-        for pieces in self.concatenation.alike:
+        for pieces in self.concatenation.alike(run):
             sets: list[tuple[list[int], set[ir.Value]]] = []
             for piece in pieces:
                 read = _read_for([hero.operands[piece.operand] for hero in self.heroes])
@@ -70,9 +72,9 @@ class Concatenations:
             found += [sorted(members) for members, _ in sets]
         return sorted(found)
 
-    def prologues(self) -> list[SubgraphFunctions]:
-        """The functions that compute, for each of ``walks``, an element of its pieces of every hero."""
-        return [operand_functions(self.fusion, self.heroes, [self._operand(i) for i in walk]) for walk in self.walks]
+    def prologue(self, walk: Sequence[int]) -> SubgraphFunctions:
+        """Return the functions that compute an element of pieces that are walked together, of every hero."""
+        return operand_functions(self.fusion, self.heroes, [self._operand(number) for number in walk])
 
     def _operand(self, number: int) -> int:
         return self.concatenation.pieces[number].operand
@@ -152,10 +154,11 @@ class ConcatenateEmitter:
 
     def emit(self) -> None:
         """Write the entry function, then the functions of prologues and epilogue."""
-        prologues = self.facts.prologues()
+        walks = self.facts.walks(max(map(self.run, range(len(self.pieces)))))
+        prologues = [self.facts.prologue(walk) for walk in walks]
         axis = self.concatenation.axis
         with entry_function(self.fusion, self, [*prologues, self._epilogues]) as kernel:
-            for numbers, prologue in zip(self.facts.walks, prologues, strict=True):
+            for numbers, prologue in zip(walks, prologues, strict=True):
                 operand = self.thread_to_operand(numbers[0])
                 along = [self.thread_to_hero(number).results[axis] for number in numbers]
                 both = replace(operand, results=(*operand.results, *along))

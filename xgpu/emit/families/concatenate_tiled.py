@@ -136,12 +136,13 @@ class TiledConcatenateEmitter:
 
     def emit(self) -> None:
         """Write the entry function, then the functions of prologues and epilogue."""
-        prologues = self.facts.prologues()
+        walks = self.facts.walks(self.schedule.read)
+        prologues = [self.facts.prologue(walk) for walk in walks]
         types = [scalar_type(dtype_of(hero.results[0])) for hero in self.heroes]
         with entry_function(self.fusion, self, [*prologues, self._epilogues]) as kernel:
             position = kernel.position
             tiles = shared_tiles(self.schedule.rows * self.schedule.pitch, types)
-            for numbers, prologue in zip(self.facts.walks, prologues, strict=True):
+            for numbers, prologue in zip(walks, prologues, strict=True):
                 operand = self.thread_to_operand(numbers[0])
                 addresses = [self.thread_to_tile(number).results[0] for number in numbers]
                 both = replace(operand, results=(*operand.results, *addresses))

@@ -119,10 +119,10 @@ def test_what_operands_share_is_not_written_for_each(count, emitter, most):
 
 @pytest.mark.parametrize(
     ("count", "width", "emitter", "functions"),
-    [(3, 1, "concatenate_tiled", 1), (2, 32, "concatenate", 1), (10, 3, "concatenate_tiled", 2)],
+    [(3, 1, "concatenate_tiled", 1), (2, 32, "concatenate", 1), (20, 3, "concatenate_tiled", 2)],
 )
 def test_what_pieces_share_is_computed_once(count, width, emitter, functions):
-    """Elements of up to eight pieces at once, those of other shapes and without anything in common by themselves."""
+    """Elements of up to sixteen pieces at once, those of other shapes and without anything in common by themselves."""
 
     def function(x, y, z, longer):
         shared = lax.population_count(x * y)
