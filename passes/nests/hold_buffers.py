@@ -134,6 +134,8 @@ def _registers(new: NewOp, band: Sequence[ParOp]) -> int:
 
 def _keeps_threads(leading: Sequence[ParOp], band: Sequence[ParOp]) -> bool:
     """Whether a band has its iterations on threads side by side, as it must, by the map of another one too."""
+    if band[0].map == leading[0].map:
+        return True
     if band[0].group != leading[0].group:
         return False
     side = band[-1].side

@@ -146,9 +146,10 @@ def _in_groups(band: Sequence[ParOp], threads: int, target: Device, count: int) 
     """Return the map of a band of whose first loops groups of threads have the iterations."""
     outer = grouped(band)
     group, inner = outer[0].group or 1, band[len(outer) :]
-    space = Space(tuple(loop.extent for loop in inner), group, blocks=False, side=inner[-1].side or 0)
+    side = inner[-1].side or 0
+    space = Space(tuple(loop.extent for loop in inner), group, blocks=False, side=side)
     own = _chosen(inner, space, target, count)
-    return in_groups([loop.extent for loop in outer], threads, group, band[0].band == "grid", own)
+    return in_groups([loop.extent for loop in outer], threads, group, band[0].band == "grid", own, max(1, side))
 
 
 def _chosen(band: Sequence[ParOp], space: Space, target: Device, count: int) -> IndexingMap:

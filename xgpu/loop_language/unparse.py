@@ -313,7 +313,8 @@ def _kind(loop: ParOp | SeqOp) -> str:
 def _loop_pragmas(par: ParOp) -> tuple[Pragma, ...]:
     names = ("align", "group", "threads", "vector", "together")
     numbers = [(name, getattr(par, name)) for name in names]
-    found = [Pragma(par.band, (), _AT)] if par.band is not None else []
+    # Who runs iterations that run at once follows from the loops around.
+    found = [Pragma(par.band, (), _AT)] if par.band is not None and par.align is None else []
     if par.mma is not None:
         found.append(Pragma(next(name for name, asked in MMA.items() if asked == par.mma), (), _AT))
     if par.block_barrier:

@@ -13,7 +13,7 @@ from xgpu import ir
 from xgpu.dialects.nests.accesses import elements_of
 from xgpu.dialects.nests.loops import NewOp, ParOp, SeqOp
 from xgpu.dtypes import dtype_of_element
-from xgpu.indexing.affine import AffineExpr, dim
+from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.nests.structure import PAR, SEQ, BufferAccess, ancestors, band_at, loop_of
 
 MAX_ITERATIONS = 1024
@@ -99,11 +99,13 @@ def held_problems(accesses: Sequence[BufferAccess]) -> Iterator[str]:
 
 def _is_own(access: BufferAccess, band: Sequence[ParOp]) -> bool:
     """Whether each iteration of a band accesses its own element, or row of elements, and each is one's."""
-    numbers = {loop.variable: number for number, loop in enumerate(band)}
-    places = {n: dim(numbers[value]) for n, value in enumerate(access.variables) if value in numbers}
+    # The only iteration of a loop may be said as a number.
+    indices = [dim(number) if loop.extent > 1 else constant(0) for number, loop in enumerate(band)]
+    numbers = dict(zip((loop.variable for loop in band), indices, strict=True))
+    places = {n: numbers[value] for n, value in enumerate(access.variables) if value in numbers}
     own, rest = access.map.results[: len(band)], access.map.results[len(band) :]
     used = set[int]().union(*(result.variables()[0] for result in own))
     extents = tuple(loop.extent for loop in band)
     if not used <= places.keys() or access.shape[: len(band)] != extents or not is_unrolled(access, rest):
         return False
-    return [result.substitute(places) for result in own] == [dim(number) for number in range(len(band))]
+    return [result.substitute(places) for result in own] == indices

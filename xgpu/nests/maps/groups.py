@@ -76,11 +76,13 @@ def groups_of(group: int, threads: int | None) -> int:
     return max(1, (threads or MOST_THREADS) // group)
 
 
-def in_groups(extents: Sequence[int], threads: int, group: int, blocks: bool, inner: IndexingMap) -> IndexingMap:
+def in_groups(
+    extents: Sequence[int], threads: int, group: int, blocks: bool, inner: IndexingMap, side: int
+) -> IndexingMap:
     """Return the map of a band of whose first loops, of these extents, groups have the iterations.
 
-    ``inner`` is the map of the others to the threads of a group. Groups of all ``blocks`` share the iterations, or those
-    of one take turns.
+    ``inner`` is the map of the others to the threads of a group, ``side`` of which have iterations that run at once.
+    Groups of all ``blocks`` share the iterations, or those of one take turns.
     """
     groups, total = threads // group, math.prod(extents)
     turns = -(-total // groups)
@@ -88,17 +90,33 @@ def in_groups(extents: Sequence[int], threads: int, group: int, blocks: bool, in
     several = turns > 1 and not blocks
     turn = dim(1) if blocks else symbol(0) if several else constant(0)
     number = turn * groups + dim(0) // group
-    places = {0: dim(0) % group}
-    steps = {n: symbol(n + several) for n in range(len(inner.symbols))}
-    results = (*delinearize(number, list(extents)), *(each.substitute(places, steps) for each in inner.results))
-    narrowed = ((places[0], inner.dims[0]),) if inner.dims[0] != Interval(0, group - 1) else ()
+    own = _by_sides(inner, group, side)
+    places = {0: dim(0) // side % (group // side), 1: dim(0) % side}
+    steps = {n: symbol(n + several) for n in range(len(own.symbols))}
+    results = (*delinearize(number, list(extents)), *(each.substitute(places, steps) for each in own.results))
+    sizes = (group // side, side)
+    narrowed = [(places[n], each) for n, each in enumerate(own.dims) if each != Interval(0, sizes[n] - 1)]
     constraints = (
         (number, Interval(0, total - 1)),
         *narrowed,
-        *((expr.substitute(places, steps), interval) for expr, interval in inner.constraints),
+        *((expr.substitute(places, steps), interval) for expr, interval in own.constraints),
     )
-    symbols = (*((Interval(0, turns - 1),) if several else ()), *inner.symbols)
+    symbols = (*((Interval(0, turns - 1),) if several else ()), *own.symbols)
     map_ = IndexingMap(dims, symbols, results, constraints).simplify()
     # Threads beyond the iterations do nothing; to narrow their numbers' ranges is the same as to say so.
-    beyond = [(dim(n), own) for n, own in enumerate(map_.dims) if own != dims[n]]
+    beyond = [(dim(n), each) for n, each in enumerate(map_.dims) if each != dims[n]]
     return replace(map_, dims=dims, constraints=(*beyond, *map_.constraints))
+
+
+def _by_sides(inner: IndexingMap, group: int, side: int) -> IndexingMap:
+    """Return a map of the threads of a group as one of the number of their ``side`` threads, and of a thread in these."""
+    thread = {0: dim(0) * side + dim(1)}
+    return IndexingMap(
+        (Interval(0, group // side - 1), Interval(0, side - 1)),
+        inner.symbols,
+        tuple(each.substitute(thread) for each in inner.results),
+        (
+            (thread[0], inner.dims[0]),
+            *((expr.substitute(thread), interval) for expr, interval in inner.constraints),
+        ),
+    ).simplify()
