@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.nests.accesses import FromIndexOp, ReadOp, ToIndexOp, WriteOp
-from xgpu.dialects.nests.loops import LaunchOp, NewOp, ParOp, SeqOp, WhereOp
+from xgpu.dialects.nests.loops import NewOp, ParOp, SeqOp, WhereOp
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
@@ -37,7 +37,7 @@ from xgpu.records import dataclass
 from xgpu.structure import attributes_of, captured, copy_operation, defining_op, made, walk
 
 _OF_INNER = ("extent", "called", "independent", "threads", "vector", "together", "mma", "block_barrier", "align")
-"""What the loops inside of an iteration keep of what was said of them."""
+"""The attributes that loops inside of an iteration keep."""
 _INDICES = (ToIndexOp.OPERATION_NAME, FromIndexOp.OPERATION_NAME)
 
 
@@ -438,4 +438,3 @@ def _users(op: ir.Operation) -> Iterator[ir.Operation]:
                 yield user
                 if _is_value(user):
                     pending.append(user)
-

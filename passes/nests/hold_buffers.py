@@ -32,10 +32,10 @@ _MEMORY, _THREADS, _SHARED = "memory", "threads", "shared"
 class HoldBuffers(Pass):
     """Holds the elements of a block's buffers in registers, each in those of the one thread that accesses it.
 
-    A buffer can be held if the iterations of all loops that access it have an element each, or a row of them of which
-    each access names one, and these loops have one map. That is the map of one of them, by which no other one touches more sectors of memory, or has more bank
-    conflicts, than by its own, or loses a box of iterations, unless the program asks for registers. Else the buffer is
-    in shared memory.
+    A buffer can be held if the iterations of all loops that access it have an element each, or a row of elements, and
+    these loops have one map. That is the map of one of them, by which no other one touches more sectors of memory, or
+    has more bank conflicts, than by its own, or loses a box of iterations, unless the program asks for registers.
+    Iterations that run at once stay on threads side by side. Else the buffer is in shared memory.
     Needs map-threads and place-buffers.
 
     ```mlir

@@ -24,9 +24,9 @@ class PlaceBuffers(Pass):
 
     A buffer made by a thread's iteration is in registers: its indices must be known once short seq loops are unrolled.
     A buffer made by a block is in shared memory, unless all threads compute its contents alike and no thread changes it
-    alone. Where each iteration of its loops has an element of its own, or a row of them, `hold-buffers` decides: threads may hold them,
-    which ``#register`` asks for. A buffer made outside of all kernels is in global memory. A program may choose
-    (``#register``, ``#shared``, ``#scratch``) where that is possible.
+    alone. Where each iteration of its loops has an element of its own, or a row of them, `hold-buffers` decides:
+    threads may hold them, which ``#register`` asks for. A buffer made outside of all kernels is in global memory. A
+    program may choose (``#register``, ``#shared``, ``#scratch``) where that is possible.
     Needs assign-bands.
 
     ```mlir
@@ -61,7 +61,9 @@ def _memory(new: NewOp, accesses: list[BufferAccess]) -> str | None:
     around = list(ancestors(new.operation))
     if around[0].name == "func.func":
         return _given(new, "scratch")
-    fits = elements_of(new.buffer) <= MAX_REGISTERS and all(is_unrolled(access, access.map.results) for access in accesses)
+    fits = elements_of(new.buffer) <= MAX_REGISTERS and all(
+        is_unrolled(access, access.map.results) for access in accesses
+    )
     if any(_runs_threads(each) for each in around):
         if not fits:
             raise Unsupported(

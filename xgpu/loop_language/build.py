@@ -234,6 +234,8 @@ class _Builder:
             if name in found:
                 raise InvalidInput(f"pragma '#{pragma.name}' says again what another one says", pragma.at)
             found[name] = value
+        if "group" in found and found.get("band") == "block":
+            raise InvalidInput("'#group' and '#block': groups of a block's threads have the iterations", pragmas[0].at)
         return found
 
     def _stages(self, loop: Loop) -> int | None:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from xgpu import ir
 from xgpu.dialects.nests.loops import LaunchOp, ParOp
 from xgpu.indexing.affine import constant, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -109,7 +108,7 @@ def in_groups(
 
 
 def _by_sides(inner: IndexingMap, group: int, side: int) -> IndexingMap:
-    """Return a map of the threads of a group as one of the number of their ``side`` threads, and of a thread in these."""
+    """Return a map of the threads of a group as one of the number of a ``side``, and of a thread in it."""
     thread = {0: dim(0) * side + dim(1)}
     return IndexingMap(
         (Interval(0, group // side - 1), Interval(0, side - 1)),

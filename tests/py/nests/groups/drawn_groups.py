@@ -20,7 +20,10 @@ class _Drawing:
         """Return the statements of an iteration."""
         size = self._size
         lines = [f"new x: s32[{size}]", f"new y: s32[{size}]", f"new z: s32[2, {size}]", "new s: s32", "s = A[b, w, 1]"]
-        lines += [self._loop("i", "x[i] = A[b, w, i] + s"), self._loop("i", "y[i] = x[i] * 3\nz[0, i] = 1\nz[1, i] = 2")]
+        lines += [
+            self._loop("i", "x[i] = A[b, w, i] + s"),
+            self._loop("i", "y[i] = x[i] * 3\nz[0, i] = 1\nz[1, i] = 2"),
+        ]
         lines += self._statements(self._generator.randrange(2, 6), depth=0)
         return [*lines, self._loop("i", "B[b, w, i] = x[i] + y[i] * 5 + z[0, i] - z[1, i] + t[w, i]"), "C[b, w] = s"]
 
@@ -64,10 +67,16 @@ class _Drawing:
         return [f"let {before} = {name} * 3", between, self._loop("i", f"y[i] += {before}"), f"s += {before}"]
 
     def _element(self, depth: int) -> list[str]:
-        return [f"x[{self._generator.randrange(self._size)}] = s", f"s = y[{self._generator.randrange(self._size)}] + 1"]
+        return [
+            f"x[{self._generator.randrange(self._size)}] = s",
+            f"s = y[{self._generator.randrange(self._size)}] + 1",
+        ]
 
     def _block(self, depth: int) -> list[str]:
-        return [self._loop("i", f"t[w, i] += x[{self._place()}]"), f"s += t[w, {self._generator.randrange(self._size)}]"]
+        return [
+            self._loop("i", f"t[w, i] += x[{self._place()}]"),
+            f"s += t[w, {self._generator.randrange(self._size)}]",
+        ]
 
     def _seq(self, depth: int) -> list[str]:
         variable = f"k{depth}"
