@@ -64,7 +64,8 @@ def meetings(accesses: Sequence[ElementAccess], barriers_are_met: bool) -> Itera
 def unwritten(accesses: Sequence[ElementAccess]) -> Iterator[str]:
     """Yield why elements of shared memory might be read that nothing wrote before, in the same iteration.
 
-    That is another thread in an earlier phase, or the thread that reads. ``accesses`` are in the order of the program. What an array holds is lost where one in the same memory is written.
+    That is another thread in an earlier phase, or the thread that reads. ``accesses`` are in the order of the program.
+    What an array holds is lost where one in the same memory is written.
     """
     overlapping = set(_overlapping(accesses))
     for number, read in enumerate(accesses):

@@ -24,9 +24,8 @@ def without_one_barrier(program: Any) -> list[Any]:
 
 
 def block(body: str) -> str:
-    return (
-        f"fn f(A: f32[64], out B: f32[64]) {{ par 1 b {{ new t: f32[64] #shared\nnew u: f32[64] #shared\n{body} }} }}"
-    )
+    buffers = "new t: f32[64] #shared\nnew u: f32[64] #shared\n"
+    return f"fn f(A: f32[64], out B: f32[64]) {{ par 1 b {{ {buffers}{body} }} }}"
 
 
 @pytest.mark.parametrize("name", ["warp_sums", "warp_attention"])
