@@ -79,6 +79,11 @@ class DistributeLoops(Pass):
             threads = asked_threads(launch)
             for nest in nests_of(launch):
                 for loop in nest.loops:
+                    if loop.group not in (None, nest.group):
+                        text = (
+                            f"'#group({loop.group})': loops inside of 'par {loop.called}' have '#group({nest.group})'"
+                        )
+                        raise InvalidInput(text, source_of(loop.operation))
                     loop.operation.attributes["group"] = attributes.int_attribute(nest.group)
                 if nest.is_mixed:
                     _distribute(nest, groups_of(nest.group, threads))
