@@ -256,8 +256,8 @@ class _Distribution:
             return False
         operations = operations_of(op.block)
         place = operations.index(op)
-        for user in _users(op):
-            number = operations.index(next(each for each in (user, *ancestors(user)) if each.block == op.block))
+        for user in _statements_with(op):
+            number = operations.index(user)
             changing = [other for other in operations[place + 1 : number] if _changes(other, buffer)]
             if changing or (has_par(operations[number]) and _changes(operations[number], buffer)):
                 return True
@@ -323,7 +323,7 @@ class _Distribution:
         lane = {"extent": self._group, "called": "lane", "align": self._group, "independent": "proved"}
         kept: list[tuple[ir.Value, ir.Value]] = []
         for op in statements:
-            if op.name == ReadOp.OPERATION_NAME:
+            if op.name == ReadOp.OPERATION_NAME and any(user not in statements for user in _statements_with(op)):
                 read = cast(ReadOp, op.opview)
                 type_ = ir.MemRefType(read.buffer.type)
                 kept.append((op.results[0], self._new([], type_.element_type, name_of_buffer(read.buffer), {})))
@@ -430,8 +430,8 @@ def _changes(op: ir.Operation, buffer: ir.Value) -> bool:
     return any(access.writes and access.buffer == buffer for access in accesses_in(op))
 
 
-def _users(op: ir.Operation) -> Iterator[ir.Operation]:
-    """Yield the statements that use what an operation computes, by other values too."""
+def _statements_with(op: ir.Operation) -> Iterator[ir.Operation]:
+    """Yield the statements of an operation's block that use what it computes, by other values too."""
     pending, seen = [op], {op}
     while pending:
         for result in pending.pop().results:
@@ -440,6 +440,7 @@ def _users(op: ir.Operation) -> Iterator[ir.Operation]:
                 if user in seen:
                     continue
                 seen.add(user)
-                yield user
                 if _is_value(user):
                     pending.append(user)
+                if not _is_value(user) or user.block != op.block:
+                    yield next(each for each in (user, *ancestors(user)) if each.block == op.block)

@@ -99,6 +99,25 @@ def test_steps_of_groups_run_ahead() -> None:
     assert [barriers(program) for program in programs] == [["warp", "warp"], ["warp"]]
 
 
+def test_what_pragmas_ask_for_inside_of_an_iteration() -> None:
+    text = """fn f(A: f32[8, 32], out B: f32[8, 32]) {{ par 1 b {{ par 8 w #group(32) {{
+      new t: f32[32]{placed}
+      new u: f32[4, 8]
+      fully par 32 l {{ t[l] = A[w, l] }}
+      par 4 i{asked} {{ par 8 j {{ u[i, j] = t[31 - i * 8 - j] }} }}
+      par 32 l {{ B[w, l] = u[l / 8, 7 - l % 8] }}
+    }} }} }}"""
+    a = np.random.default_rng(0).random((8, 32), np.float32)
+    wanted = a.reshape(8, 4, 8)[:, ::-1].reshape(8, 32)
+    plain = compiled(text.format(placed="", asked=""))
+    asked = compiled(text.format(placed=" #offset(2048) #pad(4)", asked=" #block_barrier"))
+    for program in (plain, asked):
+        np.testing.assert_array_equal(run(program, a)[0], wanted)
+    assert barriers(plain) == ["warp", "warp"]
+    assert barriers(asked) == ["block", "warp"]
+    assert "offset = 2048 : i64, pad = 4 : i64" in asked.ir("mapped")
+
+
 def test_a_program_of_python() -> None:
     @loops.program
     def reverse(A: loops.f32[16, 32], B: loops.out(loops.f32[16, 32])):  # type: ignore[valid-type]
