@@ -293,7 +293,7 @@ def made[KeyT, ValueT](
 
 def copy_operation(op: ir.Operation, copies: dict[ir.Value, ir.Value]) -> ir.Operation:
     """Copy ``op`` to the current insertion point, on the copies of its operands, and record its results' copies."""
-    copy = op.clone()
+    copy = op.clone().operation
     for number, operand in enumerate(op.operands):
         copy.operands[number] = copies[operand]
     for inner in nested(copy):

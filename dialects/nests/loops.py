@@ -129,6 +129,8 @@ class ParOp(_IndexedOp):
     Those of a loop with ``align`` do run at once, each on a thread of its own: side by side in one block, the first on
     a thread whose number is a multiple of it. There is no parallel loop inside it.
 
+    An iteration of a loop with ``group`` is one of as many threads side by side, which share the loops inside of it.
+
     ```mlir
     "xgpu.par"() ({
     ^bb0(%i: index):
@@ -161,6 +163,7 @@ class ParOp(_IndexedOp):
             optional=True,
         ),
         Attribute("align", INTEGER, "That iterations run at once, and where the first one does.", optional=True),
+        Attribute("group", INTEGER, "Neighbouring threads that have an iteration together.", optional=True),
         Attribute(
             "map",
             MAP,
@@ -178,6 +181,7 @@ class ParOp(_IndexedOp):
     mma: bool | None
     block_barrier: bool | None
     align: int | None
+    group: int | None
     map: IndexingMap | None
 
     @classmethod
@@ -199,6 +203,10 @@ class ParOp(_IndexedOp):
         yield from super().check(symbols)
         if self.together is not None and self.together < 1:
             yield f"attribute 'together': expected a number of iterations, got {self.together}"
+        if self.group is not None and not is_side_by_side(self.group):
+            yield f"attribute 'group': expected {SIDES} of threads that have an iteration together, got {self.group}"
+        if self.group is not None and self.band == "block":
+            yield "attribute 'band': expected threads to run what groups of them have, got \"block\""
         if self.align is None:
             return
         for name, value in (("extent", self.extent), ("align", self.align)):

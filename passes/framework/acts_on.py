@@ -40,6 +40,8 @@ count-loops{runs=launches}
   stablehlo.if
   stablehlo.optimization_barrier
   stablehlo.while
+distribute-loops
+  xgpu.par
 double-buffer-loops{runs=xla}
   stablehlo.while
 drop-empty-scatters

@@ -22,7 +22,8 @@ class AssignBands(Pass):
     The outermost loops of a kernel, each the only thing in the one before, are run by blocks if there are par loops
     inside them, which are then run by the block's threads; if there are none, by the threads of all blocks. Loops that
     say themselves who runs them (``#grid``, ``#block``, ``#thread``) have the ones around and inside them follow. In a
-    kernel that is no such nest the threads of its only block run all.
+    kernel that is no such nest the threads of its only block run all. Loops whose iterations groups of threads have
+    (``#group(n)``) are run by threads, of all blocks if they are outermost.
     Needs form-launches.
 
     ```mlir
@@ -59,10 +60,13 @@ def _assign(launch: LaunchOp) -> None:
 def _outer_bands(loops: Sequence[ParOp], inner: bool) -> list[str]:
     """Return the bands of the outermost loops; ``inner``: there are more par loops inside them."""
     given = [loop.band for loop in loops]
+    grouped = next((number for number, loop in enumerate(loops) if loop.group is not None), None)
     if not any(given):
-        return ["block" if inner else "grid"] * len(loops)
+        if grouped:
+            return ["block"] * grouped + ["thread"] * (len(loops) - grouped)
+        return ["block" if inner and grouped is None else "grid"] * len(loops)
     if "grid" in given:
-        if inner:
+        if inner and grouped is None:
             loop = loops[given.index("grid")]
             raise InvalidInput("'#grid' stands on loops without par loops inside them", source_of(loop.operation))
         return ["grid"] * len(loops)

@@ -13,14 +13,15 @@ from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.held_buffers import bands_of, registers_of, slots_of
+from xgpu.nests.held_buffers import MAX_ITERATIONS, bands_of, registers_of, row_of, slots_of
 from xgpu.nests.maps.box_scores import conflicts_of
 from xgpu.nests.maps.boxes import Box, boxed
+from xgpu.nests.maps.mapping import runs_at_once
 from xgpu.nests.maps.scores import Space, score_of
 from xgpu.nests.maps.touches import global_accesses, shared_accesses, touches_of
 from xgpu.nests.structure import SEQ, BufferAccess, accesses_in, ancestors, launches_of, memory_of
 from xgpu.passes.framework.base import Pass
-from xgpu.passes.nests.place_buffers import MAX_ITERATIONS, MAX_REGISTERS
+from xgpu.passes.nests.place_buffers import MAX_REGISTERS
 from xgpu.records import dataclass
 from xgpu.structure import walk
 
@@ -31,10 +32,10 @@ _MEMORY, _THREADS, _SHARED = "memory", "threads", "shared"
 class HoldBuffers(Pass):
     """Holds the elements of a block's buffers in registers, each in those of the one thread that accesses it.
 
-    A buffer can be held if the iterations of all loops that access it have an element each, and these loops have one
-    map. That is the map of one of them, by which no other one touches more sectors of memory, or has more bank
-    conflicts, than by its own, or loses a box of iterations, unless the program asks for registers. Else the buffer is
-    in shared memory.
+    A buffer can be held if the iterations of all loops that access it have an element each, or a row of elements, and
+    these loops have one map. That is the map of one of them, by which no other one touches more sectors of memory, or
+    has more bank conflicts, than by its own, or loses a box of iterations, unless the program asks for registers.
+    Iterations that run at once stay on threads side by side. Else the buffer is in shared memory.
     Needs map-threads and place-buffers.
 
     ```mlir
@@ -87,7 +88,7 @@ class _Holding:
         new.operation.attributes[_MEMORY] = ir.StringAttr.get(_SHARED if leading is None else _THREADS)
         if leading is None:
             return
-        self._left -= slots_of(leading) * registers_of(new)
+        self._left -= _registers(new, leading)
         for band in bands:
             self._fixed.add(band[0])
             _give_map(leading, band)
@@ -103,8 +104,8 @@ class _Holding:
             band
             for band in sorted(fixed[:1] or bands, key=lambda band: -_work(band))
             if len(maps) <= 1
-            and slots_of(band) * registers_of(new) <= self._left
-            and all(_is_written_out(band, other) for other in bands)
+            and _registers(new, band) <= self._left
+            and all(_is_written_out(band, other) and _keeps_threads(band, other) for other in bands)
         ]
         good = (band for band in can_lead if all(self._is_as_good(band, other) for other in bands))
         return next(good, can_lead[0] if can_lead and new.memory == _THREADS else None)
@@ -126,6 +127,21 @@ class _Holding:
         return all(conflicts_of(other, t, one) <= conflicts_of(own, t, one) for t in touches_of(shared, band))
 
 
+def _registers(new: NewOp, band: Sequence[ParOp]) -> int:
+    """Return how many registers a thread needs for what it has of a buffer."""
+    return slots_of(band) * row_of(new.buffer, band) * registers_of(new)
+
+
+def _keeps_threads(leading: Sequence[ParOp], band: Sequence[ParOp]) -> bool:
+    """Whether a band has its iterations on threads side by side, as it must, by the map of another one too."""
+    if band[0].map == leading[0].map:
+        return True
+    if band[0].group != leading[0].group:
+        return False
+    side = band[-1].side
+    return side is None or runs_at_once(cast(IndexingMap, leading[0].map), band[-1].extent, side)
+
+
 def _with_steps(map_: IndexingMap) -> IndexingMap:
     """Return a map that has a range variable, as scores want it."""
     return map_ if map_.symbols else replace(map_, symbols=(Interval(0, 0),))
@@ -142,7 +158,8 @@ def _work(band: Sequence[ParOp]) -> int:
 
 def _is_written_out(leading: Sequence[ParOp], band: Sequence[ParOp]) -> bool:
     """Whether a band's statements are few enough to be written for each element that a thread has."""
-    return slots_of(leading) * len(walk(band[-1].operation)) <= MAX_ITERATIONS
+    slots = slots_of(leading)
+    return slots == 1 or slots * len(walk(band[-1].operation)) <= MAX_ITERATIONS
 
 
 def _give_map(leading: Sequence[ParOp], band: Sequence[ParOp]) -> None:

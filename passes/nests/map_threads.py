@@ -16,6 +16,7 @@ from xgpu.indexing.affine import delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.maps.box_choice import boxes_of, check_boxes
+from xgpu.nests.maps.groups import MOST_THREADS, grouped, in_groups
 from xgpu.nests.maps.mapping import choose, choose_boxes
 from xgpu.nests.maps.scores import Space
 from xgpu.nests.maps.touches import global_accesses, shared_accesses, touches_of
@@ -27,8 +28,6 @@ from xgpu.target_machine import WARP_SIZE
 
 THREADS = 128
 """Threads of a block whose blocks share nothing."""
-MOST_THREADS = 256
-"""Threads of a block that runs par loops itself, if the program does not ask for more."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +79,13 @@ def _map_launch(launch: LaunchOp, target: Device, count: int) -> None:
             map_ = IndexingMap((Interval(0, grid - 1),), (), delinearize(dim(0), extents), ()).simplify()
             chosen = first.map or map_
         else:
-            space = Space(extents, threads, first.band == "grid", band[-1].side or 0)
-            chosen = first.map or _chosen(band, space, target, count)
-            if space.blocks:
+            in_blocks = first.band == "grid"
+            if grouped(band):
+                chosen = first.map or _in_groups(band, threads, target, count)
+            else:
+                space = Space(extents, threads, in_blocks, band[-1].side or 0)
+                chosen = first.map or _chosen(band, space, target, count)
+            if in_blocks:
                 grid = chosen.dims[1].size
         first.operation.attributes["map"] = attributes.map_attribute(chosen)
     if grid > MAX_GRID[0]:
@@ -111,14 +114,21 @@ def _threads(bands: Sequence[Sequence[ParOp]]) -> int:
         raise InvalidInput(
             "a kernel has one number of threads; '#threads' says another one here", source_of(other.operation)
         )
-    side = max((loop.side or 1 for band in bands for loop in band), default=1)
+    side = max((loop.group or loop.side or 1 for band in bands for loop in band), default=1)
     if asked:
         return _whole_groups(next(iter(asked.values())), side)
     if any(band[0].band == "grid" for band in bands):
         return max(THREADS, side)
     of_threads = [band for band in bands if band[0].band == "thread"]
-    largest = max((math.prod(loop.side or loop.extent for loop in band) for band in of_threads), default=1)
+    largest = max((_places(band) for band in of_threads), default=1)
     return max(side, min(MOST_THREADS, -(-largest // WARP_SIZE) * WARP_SIZE))
+
+
+def _places(band: Sequence[ParOp]) -> int:
+    """Return how many threads a band has something to do for."""
+    if outer := grouped(band):
+        return math.prod(loop.extent for loop in outer) * (outer[0].group or 1)
+    return math.prod(loop.side or loop.extent for loop in band)
 
 
 def _whole_groups(loop: ParOp, side: int) -> int:
@@ -130,6 +140,16 @@ def _whole_groups(loop: ParOp, side: int) -> int:
             source_of(loop.operation),
         )
     return threads
+
+
+def _in_groups(band: Sequence[ParOp], threads: int, target: Device, count: int) -> IndexingMap:
+    """Return the map of a band of whose first loops groups of threads have the iterations."""
+    outer = grouped(band)
+    group, inner = outer[0].group or 1, band[len(outer) :]
+    side = inner[-1].side or 0
+    space = Space(tuple(loop.extent for loop in inner), group, blocks=False, side=side)
+    own = _chosen(inner, space, target, count)
+    return in_groups([loop.extent for loop in outer], threads, group, band[0].band == "grid", own, max(1, side))
 
 
 def _chosen(band: Sequence[ParOp], space: Space, target: Device, count: int) -> IndexingMap:

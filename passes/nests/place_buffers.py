@@ -1,24 +1,20 @@
 """The pass `place-buffers`."""
 
-import math
-from collections.abc import Iterator
 from typing import ClassVar, cast
 
 from xgpu import ir
 from xgpu.dialects.nests.accesses import elements_of
-from xgpu.dialects.nests.loops import NewOp, SeqOp
+from xgpu.dialects.nests.loops import NewOp
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.hlo.source_location import source_of
-from xgpu.nests.held_buffers import asked, obstacle
-from xgpu.nests.structure import PAR, SEQ, BufferAccess, accesses_in, all_launches_of, ancestors, loop_of
+from xgpu.nests.held_buffers import MAX_ITERATIONS, asked, is_unrolled, obstacle
+from xgpu.nests.structure import PAR, BufferAccess, accesses_in, all_launches_of, ancestors
 from xgpu.passes.framework.base import Pass
 from xgpu.records import dataclass
 from xgpu.structure import walk
 
 MAX_REGISTERS = 64
 """Elements of a buffer in registers, at most."""
-MAX_ITERATIONS = 1024
-"""Iterations that the unrolled loops of an access to it have, at most."""
 _MEMORY = "memory"
 
 
@@ -28,9 +24,9 @@ class PlaceBuffers(Pass):
 
     A buffer made by a thread's iteration is in registers: its indices must be known once short seq loops are unrolled.
     A buffer made by a block is in shared memory, unless all threads compute its contents alike and no thread changes it
-    alone. Where each iteration of its loops has an element of its own, `hold-buffers` decides: threads may hold them,
-    which ``#register`` asks for. A buffer made outside of all kernels is in global memory. A program may choose
-    (``#register``, ``#shared``, ``#scratch``) where that is possible.
+    alone. Where each iteration of its loops has an element of its own, or a row of them, `hold-buffers` decides:
+    threads may hold them, which ``#register`` asks for. A buffer made outside of all kernels is in global memory. A
+    program may choose (``#register``, ``#shared``, ``#scratch``) where that is possible.
     Needs assign-bands.
 
     ```mlir
@@ -65,7 +61,9 @@ def _memory(new: NewOp, accesses: list[BufferAccess]) -> str | None:
     around = list(ancestors(new.operation))
     if around[0].name == "func.func":
         return _given(new, "scratch")
-    fits = elements_of(new.buffer) <= MAX_REGISTERS and all(_is_unrolled(access) for access in accesses)
+    fits = elements_of(new.buffer) <= MAX_REGISTERS and all(
+        is_unrolled(access, access.map.results) for access in accesses
+    )
     if any(_runs_threads(each) for each in around):
         if not fits:
             raise Unsupported(
@@ -113,16 +111,3 @@ def _runs_threads(op: ir.Operation) -> bool:
 
 def _is_of_thread(access: BufferAccess) -> bool:
     return any(_runs_threads(each) for each in ancestors(access.op))
-
-
-def _is_unrolled(access: BufferAccess) -> bool:
-    """Whether the indices are numbers once the seq loops whose variables are in them are unrolled, a few times each."""
-    loops = [loop for loop in _loops_of(access) if loop is not None and loop.name == SEQ]
-    iterations = math.prod(cast(SeqOp, loop.opview).extent for loop in loops)
-    return len(loops) == len(list(_loops_of(access))) and iterations <= MAX_ITERATIONS
-
-
-def _loops_of(access: BufferAccess) -> Iterator[ir.Operation | None]:
-    used = {number for result in access.map.results for number in result.variables()[0]}
-    for number in used:
-        yield loop_of(access.variables[number])

@@ -20,7 +20,7 @@ class SerializeInnerLoops(Pass):
 
     Their iterations may run in any order, so one after the other is as good as any. Refused are loops whose iterations
     must run at once, and those of which the program says that threads run them.
-    Needs assign-bands.
+    Needs assign-bands and distribute-loops.
 
     ```mlir
     "xgpu.par"() ({
@@ -56,7 +56,7 @@ def _serialize(par: ParOp) -> None:
             " around it",
             at,
         )
-    asked = {"threads": par.threads, "vector": par.vector, "together": par.together}
+    asked = {"threads": par.threads, "vector": par.vector, "together": par.together, "group": par.group}
     for name, value in asked.items():
         if value is not None:
             raise InvalidInput(f"'#{name}({value})': a thread runs 'par {par.called}' alone, inside an iteration", at)

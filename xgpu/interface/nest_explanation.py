@@ -36,7 +36,7 @@ def _launch(number: int, launch: LaunchOp, program: Compiled) -> list[str]:
         if par.map is not None:
             names = ", ".join(loop.called for loop in band_at(op))
             depth = _INDENT * (1 + sum("map" in each.attributes for each in ancestors(op) if each.name == PAR))
-            lines.append(f"{depth}par {names}{_at(op)}: by {_BY[par.band or 'grid']}, independence {par.independent}")
+            lines.append(f"{depth}par {names}{_at(op)}: by {_runners(par)}, independence {par.independent}")
             lines.append(f"{depth}{_INDENT}{par.map}")
     for op in walk(launch.operation, NewOp.OPERATION_NAME):
         new = cast(NewOp, op.opview)
@@ -60,6 +60,12 @@ _MULTIPLIES = {
     "warp_product": "which warps multiply (mma.sync), sums in registers",
 }
 _BY = {"grid": "the threads of all blocks", "block": "blocks", "thread": "the threads of a block"}
+
+
+def _runners(par: ParOp) -> str:
+    """Return who runs the iterations of a band."""
+    runners = _BY[par.band or "grid"]
+    return runners if par.group is None else f"{runners}, in groups of {par.group} for each {par.called}"
 
 
 def _at(op: ir.Operation) -> str:

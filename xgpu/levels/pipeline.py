@@ -174,6 +174,10 @@ MAP_LOOPS: Pipeline = (
         "before all that decides what threads do: of these others do",
     ),
     ("assign-bands", "before all that asks whether blocks or threads run a loop"),
+    (
+        "distribute-loops",
+        "after bands, of whose loops groups of threads take some; before what a thread runs alone, which it leaves",
+    ),
     ("serialize-inner-loops", "after bands, which say what a thread runs; before all that asks what it runs alone"),
     (
         "pipeline-steps",

@@ -51,7 +51,7 @@ from xgpu.nests.assembly import place_problem
 from xgpu.structure import dtype_of
 
 LEVEL = "loops"
-_NUMBERS = {"threads": 1024, "vector": 64, "together": 64}
+_NUMBERS = {"threads": 1024, "vector": 64, "together": 64, "group": 1024}
 """The pragmas of a ``par`` that take a number, and the largest that it may be."""
 MAX_STATEMENTS = 10_000
 """The most statements that a program may have once its static loops are written out."""
@@ -223,15 +223,19 @@ class _Builder:
                 value = self._number_of(pragma, _NUMBERS[pragma.name])
                 if name == "vector" and value & (value - 1):
                     raise InvalidInput(f"pragma '#vector': expected a power of two, got {value}", pragma.at)
+                if name == "group" and not is_side_by_side(value):
+                    raise InvalidInput(f"pragma '#group': expected {SIDES}, got {value}", pragma.at)
             else:
                 raise InvalidInput(
                     f"'par' has no pragma '#{pragma.name}'; it has #grid, #block, #thread, #threads(n), #vector(n),"
-                    " #together(n), #mma, #no_mma, #block_barrier",
+                    " #together(n), #group(n), #mma, #no_mma, #block_barrier",
                     pragma.at,
                 )
             if name in found:
                 raise InvalidInput(f"pragma '#{pragma.name}' says again what another one says", pragma.at)
             found[name] = value
+        if "group" in found and found.get("band") == "block":
+            raise InvalidInput("'#group' and '#block': groups of a block's threads have the iterations", pragmas[0].at)
         return found
 
     def _stages(self, loop: Loop) -> int | None:

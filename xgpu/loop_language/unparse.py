@@ -311,8 +311,10 @@ def _kind(loop: ParOp | SeqOp) -> str:
 
 
 def _loop_pragmas(par: ParOp) -> tuple[Pragma, ...]:
-    numbers = (("align", par.align), ("threads", par.threads), ("vector", par.vector), ("together", par.together))
-    found = [Pragma(par.band, (), _AT)] if par.band is not None else []
+    names = ("align", "group", "threads", "vector", "together")
+    numbers = [(name, getattr(par, name)) for name in names]
+    # Who runs iterations that run at once follows from the loops around.
+    found = [Pragma(par.band, (), _AT)] if par.band is not None and par.align is None else []
     if par.mma is not None:
         found.append(Pragma(next(name for name, asked in MMA.items() if asked == par.mma), (), _AT))
     if par.block_barrier:

@@ -1,4 +1,8 @@
-"""Buffers of blocks of which each thread has the elements that it alone accesses, in its registers."""
+"""Buffers of blocks of which each thread has the elements that it alone accesses, in its registers.
+
+Each iteration of the loops that access such a buffer has an element of its own, or a row of them: the buffer's first
+dimensions are these loops, and which element of a row is meant is known once seq loops are unrolled.
+"""
 
 import itertools
 import math
@@ -7,10 +11,13 @@ from typing import cast
 
 from xgpu import ir
 from xgpu.dialects.nests.accesses import elements_of
-from xgpu.dialects.nests.loops import NewOp, ParOp
+from xgpu.dialects.nests.loops import NewOp, ParOp, SeqOp
 from xgpu.dtypes import dtype_of_element
-from xgpu.indexing.affine import dim
-from xgpu.nests.structure import PAR, BufferAccess, ancestors, band_at
+from xgpu.indexing.affine import AffineExpr, constant, dim
+from xgpu.nests.structure import PAR, SEQ, BufferAccess, ancestors, band_at, loop_of
+
+MAX_ITERATIONS = 1024
+"""Iterations that the unrolled loops of an access to registers have, at most."""
 
 
 def band_of(access: BufferAccess) -> list[ParOp] | None:
@@ -38,12 +45,19 @@ def obstacle(accesses: Sequence[BufferAccess]) -> str | None:
             return "the block accesses it outside of its par loops"
         if access.is_atomic:
             return "it is updated in single steps"
-        if band[-1].side is not None:
-            return f"iterations of 'fully par {band[-1].called}' access it"
         if not _is_own(access, band):
             names = ", ".join(loop.called for loop in band)
             return f"iteration ({names}) accesses other elements than [{names}], or there are other iterations"
-    return None
+    shapes = {tuple(loop.extent for loop in band) for band in bands_of(accesses)}
+    return "loops of several numbers of iterations access it" if len(shapes) > 1 else None
+
+
+def is_unrolled(access: BufferAccess, indices: Sequence[AffineExpr]) -> bool:
+    """Whether indices are numbers once the seq loops whose variables are in them are unrolled, a few times each."""
+    used = {number for index in indices for number in index.variables()[0]}
+    loops = [loop_of(access.variables[number]) for number in used]
+    seqs = [cast(SeqOp, loop.opview) for loop in loops if loop is not None and loop.name == SEQ]
+    return len(seqs) == len(loops) and math.prod(seq.extent for seq in seqs) <= MAX_ITERATIONS
 
 
 def asked(accesses: Sequence[BufferAccess]) -> ParOp | None:
@@ -65,6 +79,11 @@ def slots_of(band: Sequence[ParOp]) -> int:
     return math.prod(interval.size for interval in map_.symbols)
 
 
+def row_of(buffer: ir.Value, band: Sequence[ParOp]) -> int:
+    """Return how many elements of a buffer an iteration of a band has."""
+    return elements_of(buffer) // math.prod(loop.extent for loop in band)
+
+
 def registers_of(new: NewOp) -> int:
     """Return how many registers of 32 bits an element takes."""
     return max(1, -(-dtype_of_element(ir.MemRefType(new.buffer.type).element_type).storage_bits // 32))
@@ -79,13 +98,14 @@ def held_problems(accesses: Sequence[BufferAccess]) -> Iterator[str]:
 
 
 def _is_own(access: BufferAccess, band: Sequence[ParOp]) -> bool:
-    """Whether each iteration of a band accesses its own element, and each element is one's."""
-    numbers = {loop.variable: number for number, loop in enumerate(band)}
-    places = {n: dim(numbers[value]) for n, value in enumerate(access.variables) if value in numbers}
-    used = set[int]().union(*(result.variables()[0] for result in access.map.results))
-    if not used <= places.keys():
-        return False
-    indices = [result.substitute(places) for result in access.map.results]
+    """Whether each iteration of a band accesses its own element, or row of elements, and each is one's."""
+    # The only iteration of a loop may be said as a number.
+    indices = [dim(number) if loop.extent > 1 else constant(0) for number, loop in enumerate(band)]
+    numbers = dict(zip((loop.variable for loop in band), indices, strict=True))
+    places = {n: numbers[value] for n, value in enumerate(access.variables) if value in numbers}
+    own, rest = access.map.results[: len(band)], access.map.results[len(band) :]
+    used = set[int]().union(*(result.variables()[0] for result in own))
     extents = tuple(loop.extent for loop in band)
-    is_whole = math.prod(extents) == elements_of(access.buffer) and access.shape == extents
-    return is_whole and indices == [dim(number) for number in range(len(band))]
+    if not used <= places.keys() or access.shape[: len(band)] != extents or not is_unrolled(access, rest):
+        return False
+    return [result.substitute(places) for result in own] == indices

@@ -12,7 +12,7 @@ from xgpu.loop_language.load import print_loops
 from xgpu.loop_language.parser import parse
 
 FOLDER = Path(__file__).resolve().parents[3] / "examples" / "loops"
-_TEXTS = [path.read_text() for path in sorted(FOLDER.glob("*.te")) if path.stem != "bitonic_sort"]
+_TEXTS = [path.read_text() for path in sorted(FOLDER.rglob("*.te")) if path.stem != "bitonic_sort"]
 _WORD = re.compile(r"[A-Za-z_]+|\d+|\s+|.")
 _OTHERS = [
     *"()[]{}|#",

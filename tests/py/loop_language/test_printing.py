@@ -12,7 +12,7 @@ from xgpu.loop_language.parser import parse
 from xgpu.loop_language.printer import print_function
 
 FOLDER = Path(__file__).resolve().parents[3] / "examples" / "loops"
-_FILES = sorted(FOLDER.glob("*.te"))
+_FILES = sorted(FOLDER.rglob("*.te"))
 
 
 @pytest.mark.parametrize("path", _FILES, ids=lambda path: path.stem)

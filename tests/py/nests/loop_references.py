@@ -8,6 +8,8 @@ import ml_dtypes
 import numpy as np
 
 FOLDER = Path(__file__).resolve().parents[3] / "examples" / "loops"
+FILES = {path.stem: path for path in sorted(FOLDER.rglob("*.te"))}
+"""The programs in it by the stems of their files."""
 
 type Arrays = Sequence[np.ndarray[Any, Any]]
 
@@ -56,6 +58,14 @@ def _tensor_core_product(a: Any, b: Any, bias: Any) -> Arrays:
     return [np.maximum(a.astype(np.float32) @ b.astype(np.float32) + bias, 0).astype(ml_dtypes.bfloat16)]
 
 
+def _attention(*operands: Any) -> Arrays:
+    q, k, v = (each.astype(np.float64) for each in operands)
+    scores = np.einsum("hid,hjd->hij", q, k)
+    weights = np.exp(scores - scores.max(2, keepdims=True))
+    found = np.einsum("hij,hjd->hid", weights / weights.sum(2, keepdims=True), v)
+    return [found.astype(ml_dtypes.bfloat16)]
+
+
 REFERENCES: dict[str, Callable[..., Arrays]] = {
     "bitonic_sort": lambda x: [np.sort(x, 1)],
     "causal_convolution": _causal_convolution,
@@ -70,6 +80,7 @@ REFERENCES: dict[str, Callable[..., Arrays]] = {
     "stencil": _stencil,
     "tensor_core_product": _tensor_core_product,
     "transpose": lambda a: [a.T],
+    "warp_attention": _attention,
     "warp_sums": lambda x: [x.sum(1)],
 }
 """The function of each program, by the stem of its file."""

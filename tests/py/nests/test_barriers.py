@@ -14,7 +14,7 @@ from xgpu.passes.framework.registry import parse_pipeline
 from xgpu.passes.framework.remarks import Remark
 
 from .drawn import draw, interpret
-from .loop_references import FOLDER, REFERENCES, inputs_of
+from .loop_references import FILES, REFERENCES, inputs_of
 from .te import compiled
 
 _BARRIER = '"xgpu.barrier"'
@@ -29,18 +29,19 @@ BARRIERS = {
     "softmax": 16,
     "stencil": 1,
     "transpose": 1,
+    "warp_attention": 4,
 }
 """How many there are in the examples that have some."""
 
 
 @pytest.mark.parametrize("name", sorted(REFERENCES.keys() - BARRIERS.keys()))
 def test_others_have_none(name: str) -> None:
-    assert _BARRIER not in xgpu.compile(FOLDER / f"{name}.te").ir("mapped")
+    assert _BARRIER not in xgpu.compile(FILES[name]).ir("mapped")
 
 
 @pytest.mark.parametrize(("name", "barriers"), BARRIERS.items())
 def test_each_is_needed(name: str, barriers: int) -> None:
-    program = xgpu.compile(FOLDER / f"{name}.te")
+    program = xgpu.compile(FILES[name])
     inputs = inputs_of(name, program)
     lines = program.ir("mapped").splitlines()
     places = [number for number, line in enumerate(lines) if _BARRIER in line]

@@ -52,6 +52,27 @@ def test_results_are_those_of_one_by_one(box: tuple[int, int], body: str) -> Non
         np.testing.assert_array_equal(program.run(*inputs, sanitize=sanitize)[0], expected)
 
 
+@pytest.mark.parametrize(
+    ("condition", "rows", "columns"),
+    [("k <= i", 1, 16), ("k <= j", 16, 1), ("k < 700", 4, 4), ("k <= i and k <= j", 1, 1)],
+)
+def test_boxes_lie_along_loops_that_conditions_do_not_tell_apart(condition: str, rows: int, columns: int) -> None:
+    text = product(2048, 2048, 1024, body=f"if {condition} {{ C[i, j] += A[i, k] * B[k, j] }}")
+    found = [line for line in compiled(text).ir("mapped").splitlines() if '"grid"' in line and "extent" in line]
+    sizes = [int(line.split("together = ")[1].split()[0]) if "together" in line else 1 for line in found]
+    assert sizes == [columns, rows]
+
+
+@pytest.mark.parametrize("condition", ["k <= i", "k <= j", "k + 3 > i", "k < 20"])
+def test_triangular_products(condition: str) -> None:
+    body = f"if {condition} {{ C[i, j] += A[i, k] * B[k, j] }}"
+    asked = [compiled(product(32, 48, 40, *box, body)) for box in ((1, 16), (16, 1), (1, 1))]
+    inputs = asked[0].random_inputs(0)
+    boxed, other, plain = (program.run(*inputs, sanitize=True)[0] for program in asked)
+    np.testing.assert_array_equal(boxed, plain)
+    np.testing.assert_array_equal(other, plain)
+
+
 def test_threads_of_a_block_take_boxes_too() -> None:
     text = """fn f(A: f32[64, 64], B: f32[64, 64], out C: f32[64, 64]) { par 4 b {
       new a: f32[16, 64]

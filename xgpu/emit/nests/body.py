@@ -26,6 +26,7 @@ from xgpu.indexing.affine import constant as number
 from xgpu.indexing.affine import dim, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.nests.held_buffers import band_of, row_of
 from xgpu.nests.maps.boxes import boxed
 from xgpu.nests.structure import (
     SEQ,
@@ -168,10 +169,9 @@ class BodyWriter:
         around = self._is_of_thread, self._has_run, self._now, self._together
         self._is_of_thread, self._has_run = par.band != "block", bool(par.map.symbols)
         outer, variables = self._now, [member.variable for member in band]
-        held = held_in(band)
+        held = {buffer: row_of(buffer, band) for buffer in held_in(band)}
         for part in parts_of(par.map, len(boxed(band)), written_out=bool(held)):
-            slots = [{buffer: [outer.registers[buffer][slot]] for buffer in held} for slot in part.slots]
-            self._together = [outer.inner(its) for its in slots]
+            self._together = [outer.inner(_rows(held, slot, outer.registers)) for slot in part.slots]
             with loop(part.steps.map, given[par.band or "grid"], self._changed_in(body)) as each:
                 for iteration, point in zip(self._together, part.steps.points, strict=True):
                     indices = [each.result_arguments[number] for number in point]
@@ -210,7 +210,7 @@ class BodyWriter:
         """Whether the loop's variable says which of a thread's own values are meant."""
         for access in accesses_in(seq.operation):
             new = owning_op(access.buffer)
-            if new.name != NewOp.OPERATION_NAME or cast(NewOp, new.opview).memory != "register":
+            if new.name != NewOp.OPERATION_NAME or cast(NewOp, new.opview).memory not in ("register", "threads"):
                 continue
             used = {n for result in access.map.results for n in result.variables()[0]}
             if any(access.variables[n] == seq.variable for n in used):
@@ -272,11 +272,10 @@ class BodyWriter:
 
     def _register(self, access: BufferAccess) -> Variable:
         """Return the value of a thread that an access is to."""
-        if memory_of(access.buffer) == "threads":
-            (own,) = self._now.registers[access.buffer]
-            return own
         map_, _ = self._known(access.map, access.variables)
-        position = linearize(list(map_.results), access.shape)
+        # Of what a thread holds of a block's buffer, an iteration has a row.
+        first = len(band_of(access) or ()) if memory_of(access.buffer) == "threads" else 0
+        position = linearize(list(map_.results[first:]), access.shape[first:])
         if not position.is_constant:
             raise CompilerError("expected an index of a register that is known", source_of(access.op))
         return self._now.registers[access.buffer][position.constant]
@@ -362,6 +361,13 @@ _STATEMENTS: dict[str, Callable[[BodyWriter, ir.OpView], None]] = {
     AnchorOp.OPERATION_NAME: BodyWriter._anchor,  # type: ignore[dict-item]
 }
 """The writers of the other operations of an iteration; those that are not here compute elements of elements."""
+
+
+def _rows(
+    held: Mapping[ir.Value, int], slot: int, registers: Mapping[ir.Value, list[Variable]]
+) -> dict[ir.Value, list[Variable]]:
+    """Return what an iteration has of the buffers that its thread holds, of each as many elements as ``held`` says."""
+    return {buffer: registers[buffer][slot * count : (slot + 1) * count] for buffer, count in held.items()}
 
 
 def _written_out(seq: SeqOp, together: int) -> int:

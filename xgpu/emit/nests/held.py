@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.dialects.nests.loops import ParOp
 from xgpu.indexing.affine import constant
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.nests.held_buffers import bands_of, slots_of
+from xgpu.nests.held_buffers import bands_of, row_of, slots_of
 from xgpu.nests.maps.boxes import BoxSteps, steps_of
 from xgpu.nests.structure import access_of, accesses_in, memory_of
 from xgpu.records import dataclass
@@ -15,7 +15,7 @@ from xgpu.records import dataclass
 
 @dataclass(frozen=True)
 class HeldPart:
-    """The steps of a thread, and for each point of a step which of the elements that the thread holds it has."""
+    """The steps of a thread, and for each point of a step which of the elements, or rows, that it holds it has."""
 
     steps: BoxSteps
     slots: tuple[int, ...]
@@ -30,7 +30,7 @@ def held_in(band: Sequence[ParOp]) -> list[ir.Value]:
 def held_by_thread(buffer: ir.Value) -> int:
     """Return how many elements of a buffer a thread holds."""
     band, *_ = bands_of([access_of(use.owner.operation) for use in buffer.uses])
-    return slots_of(band)
+    return slots_of(band) * row_of(buffer, band)
 
 
 def parts_of(map_: IndexingMap, count: int, written_out: bool) -> Iterator[HeldPart]:

@@ -29,9 +29,13 @@ def boxes_of(band: Sequence[ParOp], space: Space, target: Device) -> list[tuple[
     asked = tuple(loop.together or 1 for loop in band)
     if any(loop.together is not None for loop in band):
         return [asked]
-    if space.side or not _has_long_seq(band) or _differ(band):
+    if space.side or not _has_long_seq(band):
         return []
-    shared = _shared_by(band)
+    # Conditions tell iterations along some loops apart, each of which is then written by itself.
+    apart = _told_apart(band)
+    shared = _shared_by(band) - apart
+    if apart and not shared:
+        return []
     most = MOST_TOGETHER // max(1, _registers(band))
     sides = [_sides(loop.extent, most) if loop.variable in shared else [1] for loop in band]
     boxes = [box for box in itertools.product(*sides) if math.prod(box) <= most and _is_enough(space, box, target)]
@@ -62,11 +66,11 @@ def _has_long_seq(band: Sequence[ParOp]) -> bool:
     return not has_par(*inner) and any(not is_short(seq) for seq in walk(band[0].operation, SEQ))
 
 
-def _differ(band: Sequence[ParOp]) -> bool:
-    """Whether conditions tell iterations of a band apart, each of which is then written by itself."""
+def _told_apart(band: Sequence[ParOp]) -> set[ir.Value]:
+    """Return the variables of a band that conditions depend on."""
     variables = {loop.variable for loop in band}
     wheres = (where.opview for where in walk(band[0].operation, WhereOp.OPERATION_NAME))
-    return any(not variables.isdisjoint(where.variables) for where in wheres if isinstance(where, WhereOp))
+    return {each for where in wheres if isinstance(where, WhereOp) for each in where.variables if each in variables}
 
 
 def _shared_by(band: Sequence[ParOp]) -> set[ir.Value]:

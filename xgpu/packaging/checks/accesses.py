@@ -24,15 +24,16 @@ from xgpu.structure import defining_op, made, nested
 
 _ANY_INDEX = Interval(-(1 << 62), 1 << 62)
 _AXES = ("x", "y", "z")
-_LESS, _LESS_UNSIGNED = 2, 6
-"""Predicates of ``arith.cmpi``: ``slt`` and ``ult``."""
+_EQUAL, _LESS, _LESS_UNSIGNED = 0, 2, 6
+"""Predicates of ``arith.cmpi``: ``eq``, ``slt`` and ``ult``."""
 _PLAIN = ("arith.", "math.", "complex.", "gpu.", "ub.")
 """Dialects of operations that access no memory."""
 _HARMLESS = frozenset(
     """xgpu.shuffle xgpu.shuffle_reduce xgpu.allocate_shared xgpu.in_domain xgpu.yield scf.yield func.return
     tensor.empty tensor.from_elements xgpu.erf_inv xgpu.lgamma xgpu.digamma xgpu.bessel_i0e xgpu.bessel_i1e
-    xgpu.logistic""".split()
+    xgpu.logistic xgpu.mma xgpu.ptx vector.from_elements vector.to_elements""".split()
 )
+"""Others that access none: instructions of warps on registers, and texts of PTX, in which no address is allowed."""
 
 
 type Branches = tuple[tuple[ir.Operation, int], ...]
@@ -110,7 +111,7 @@ def accesses_of(entry: ir.Operation, functions: Mapping[str, ir.Operation]) -> F
 
 
 def _with_phases(access: ElementAccess, phases: Phases) -> ElementAccess:
-    """Return an access with its phases, of which some have become one."""
+    """Return an access with its phases, each the one that it stands for."""
     between, turns = phases.found(access.phases, access.turns)
     return replace(access, phases=between, turns=turns)
 
@@ -251,7 +252,8 @@ class _Walk:
         diverges = self._diverges(self._constraints[constraints:])
         self._divergent += diverges
         repeats = any(interval.size > 1 for interval in map_.symbols)
-        self._carry(op, loop.body, loop.carried_arguments, loop.inits, repeats)
+        is_certain = not map_.dims and not map_.constraints
+        self._carry(op, loop.body, loop.carried_arguments, loop.inits, repeats, is_certain)
         self._divergent -= diverges
         self._leave(scope, constraints)
 
@@ -259,15 +261,16 @@ class _Walk:
         low, high, step = (interval_of(each, self._intervals) for each in op.operands[:3])
         is_known = all(each is not None and each.is_point for each in (low, high, step))
         scope, constraints = len(self._scope), len(self._constraints)
-        body = op.regions[0].blocks[0]
+        body, is_certain = op.regions[0].blocks[0], False
         if is_known and low is not None and high is not None and step is not None:
             trips = max(-(-(high.lower - low.lower) // step.lower), 0)
+            is_certain = trips > 0
             self._indices[body.arguments[0]] = self._variable(Interval(0, trips - 1)) * step.lower + low.lower
         else:
             self._indices[body.arguments[0]] = self._variable(_ANY_INDEX, is_known=False)
         self._conditions += not is_known
         self._divergent += not is_known
-        self._carry(op, body, list(body.arguments)[1:], list(op.operands)[3:])
+        self._carry(op, body, list(body.arguments)[1:], list(op.operands)[3:], is_certain=is_certain)
         self._leave(scope, constraints)
         self._conditions -= not is_known
         self._divergent -= not is_known
@@ -279,15 +282,17 @@ class _Walk:
         carried: Sequence[ir.Value],
         inits: Sequence[ir.Value],
         repeats: bool = True,
+        is_certain: bool = False,
     ) -> None:
-        """Walk over a loop's body; each array that it carries must be the same in every iteration."""
+        """Walk over a loop's body; each array that it carries must be the same in every iteration.
+
+        ``repeats``: there may be several; ``is_certain``: there is one.
+        """
         self._bind_arrays(carried, inits)
-        before = self.phases.now
+        before = self.phases.enter_loop()
+        begin = self.phases.now
         self._block(body)
-        # An iteration begins in the phase that the one before it ends in; there may also be none.
-        if repeats:
-            self.phases.join(before | self.phases.now)
-        self.phases.now = before | self.phases.now
+        self.phases.leave_loop(before, begin, repeats, is_certain)
         *_, end = body.operations
         for value, yielded in zip(carried, end.operation.operands, strict=True):
             if _is_array(value) and not _are_same([self._arrays.get(value)], [self._arrays.get(yielded)]):
@@ -337,10 +342,16 @@ class _Walk:
         return tested, self._opposite(*tested[0]) if len(tested) == 1 else None
 
     def _compared(self, test: ir.Operation) -> tuple[list[Constraint] | None, list[Constraint] | None]:
-        """Return what holds where an index is less than another, as number of blocks are that share a launch."""
+        """Return what holds where an index is less than another, or is the other one, and where it is not.
+
+        Numbers of blocks that share a launch are less than others; a block's first thread is number 0.
+        """
         left, right = (self._index(each) for each in test.operands)
         first, second, difference = result_intervals(self._point([left, right, left - right]).map)
         predicate = ir.IntegerAttr(test.attributes["predicate"]).value
+        if predicate == _EQUAL and difference.lower <= 0 <= difference.upper:
+            equal = left - right, Interval(0, 0)
+            return [equal], self._opposite(*equal)
         is_less = predicate == _LESS or (predicate == _LESS_UNSIGNED and min(first.lower, second.lower) >= 0)
         if not is_less or not difference.lower < 0 <= difference.upper:
             return None, None

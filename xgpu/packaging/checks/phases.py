@@ -26,37 +26,49 @@ class Phases:
         self.now = Now(self._phases.new() if is_of_block else self.now.phases, self._turns.new())
 
     def found(self, phases: frozenset[int], turns: frozenset[int]) -> tuple[frozenset[int], frozenset[int]]:
-        """Return phases and turns of which some have become one."""
+        """Return the phases and turns that these stand for."""
         return self._phases.found(phases), self._turns.found(turns)
 
-    def join(self, now: Now) -> None:
-        """Make one phase of several."""
-        self._phases.join(now.phases)
-        self._turns.join(now.turns)
+    def enter_loop(self) -> Now:
+        """Begin a loop's body: in a part that `leave_loop` tells of. Returns the parts in which the loop begins."""
+        before = self.now
+        self.now = Now(self._phases.new(), self._turns.new())
+        return before
+
+    def leave_loop(self, before: Now, begin: Now, repeats: bool, is_certain: bool) -> None:
+        """End a loop whose body begins in ``begin``: where the loop began, or where the iteration before it ended.
+
+        ``is_certain``: it has an iteration.
+        """
+        end = self.now
+        begins = before | end if repeats else before
+        self._phases.stands_for(begin.phases, begins.phases)
+        self._turns.stands_for(begin.turns, begins.turns)
+        self.now = end if is_certain else before | end
 
 
 class _Numbers:
-    """Numbers, of which some are the same as others."""
+    """Numbers, of which some stand for others."""
 
     def __init__(self) -> None:
-        self._same: list[int] = []
+        self._others: dict[int, frozenset[int]] = {}
+        self._count = 0
 
     def new(self) -> frozenset[int]:
         """Return a number, alone."""
-        self._same.append(len(self._same))
-        return frozenset(self._same[-1:])
+        self._count += 1
+        return frozenset((self._count,))
+
+    def stands_for(self, number: frozenset[int], others: frozenset[int]) -> None:
+        """Let a number, which is alone, stand for others."""
+        (alone,) = number
+        self._others[alone] = others
 
     def found(self, numbers: frozenset[int]) -> frozenset[int]:
-        """Return numbers of which some have become one."""
-        return frozenset(map(self._find, numbers))
-
-    def _find(self, number: int) -> int:
-        while self._same[number] != number:
-            number = self._same[number]
-        return number
-
-    def join(self, numbers: frozenset[int]) -> None:
-        """Make one number of several."""
-        first, *others = numbers
-        for each in others:
-            self._same[self._find(each)] = self._find(first)
+        """Return what numbers stand for."""
+        pending, seen = list(numbers), set(numbers)
+        while pending:
+            new = self._others.get(pending.pop(), frozenset()) - seen
+            seen |= new
+            pending += new
+        return frozenset(seen - self._others.keys())

@@ -62,9 +62,10 @@ def meetings(accesses: Sequence[ElementAccess], barriers_are_met: bool) -> Itera
 
 
 def unwritten(accesses: Sequence[ElementAccess]) -> Iterator[str]:
-    """Yield why elements of shared memory might be read that nothing wrote, in an earlier phase of the same iteration.
+    """Yield why elements of shared memory might be read that nothing wrote before, in the same iteration.
 
-    ``accesses`` are in the order of the program. What an array holds is lost where one in the same memory is written.
+    That is another thread in an earlier phase, or the thread that reads. ``accesses`` are in the order of the program.
+    What an array holds is lost where one in the same memory is written.
     """
     overlapping = set(_overlapping(accesses))
     for number, read in enumerate(accesses):
@@ -76,12 +77,13 @@ def unwritten(accesses: Sequence[ElementAccess]) -> Iterator[str]:
         writes = [
             each
             for place, each in enumerate(accesses[:number])
-            if each.updates and each.array == read.array and each.turns.isdisjoint(read.turns)
+            if each.updates and each.array == read.array
             if each.is_plain and each.is_certain and each.point.is_known
             if not any(place < other < number or _comes_between(accesses[other], each, read) for other in others)
         ]
+        earlier = [each for each in writes if each.turns.isdisjoint(read.turns)]
         try:
-            if not _are_written(read, writes):
+            if not _are_written(read, earlier, by_itself=False) and not _are_written(read, writes, by_itself=True):
                 yield _UNWRITTEN
         except ValueError:
             yield _MANY
@@ -120,13 +122,16 @@ def _loops(op: ir.Operation) -> list[ir.Operation]:
     return around
 
 
-def _are_written(read: ElementAccess, writes: Sequence[ElementAccess]) -> bool:
-    """Whether writes reach all elements that are read: for each block and each iteration of loops around both."""
+def _are_written(read: ElementAccess, writes: Sequence[ElementAccess], by_itself: bool) -> bool:
+    """Whether writes reach all elements that are read: for each block and each iteration of loops around both.
+
+    ``by_itself``: those of the thread that reads.
+    """
     if not read.point.is_known:
         read = _of_all(read)
-    element = linearize(read.point.map.results, read.shape)
+    element = _key(read, by_itself)
     around = set(read.point.numbers) - {read.point.numbers[each] for each in read.point.threads}
-    maps = [replace(each.point.map, results=(linearize(each.point.map.results, each.shape),)) for each in writes]
+    maps = [replace(each.point.map, results=(_key(each, by_itself),)) for each in writes]
     used = [_numbers(map_, each.point) for map_, each in zip(maps, writes, strict=True)]
     used.append(_numbers_of(element, read.point))
     ranges = dict(zip(read.point.numbers, read.point.map.dims, strict=True))
@@ -137,6 +142,20 @@ def _are_written(read: ElementAccess, writes: Sequence[ElementAccess]) -> bool:
     wanted = _keys(replace(read.point.map, results=(element,), constraints=tuple(kept)), read.point, shared)
     found = [_keys(map_, each.point, shared) for map_, each in zip(maps, writes, strict=True)]
     return bool(np.isin(wanted, np.concatenate(found)).all()) if found else not wanted.size
+
+
+def _key(access: ElementAccess, by_thread: bool) -> AffineExpr:
+    """Return a number of the element that is accessed, or of it and the thread."""
+    element = linearize(access.point.map.results, access.shape)
+    return _thread_of(access.point) * math.prod(access.shape) + element if by_thread else element
+
+
+def _thread_of(point: Point) -> AffineExpr:
+    """Return the number of the thread in its block."""
+    thread: AffineExpr = constant(0)
+    for number in sorted(point.threads, reverse=True):
+        thread = thread * point.map.dims[number].size + dim(number)
+    return thread
 
 
 def _of_all(access: ElementAccess) -> ElementAccess:
@@ -212,10 +231,5 @@ def _threads_and_elements(access: ElementAccess, threads: int) -> npt.NDArray[np
     if needed & point.blocks:
         raise ValueError("blocks use other elements of their memory")
     constraints = [pair for pair in map_.constraints if pair[0].variables()[0] <= needed]
-    thread: AffineExpr = constant(0)
-    for number in sorted(point.threads, reverse=True):
-        thread = thread * map_.dims[number].size + dim(number)
-    reduced = replace(map_, results=(thread // threads, element), constraints=tuple(constraints)).remove_unused_dims()[
-        0
-    ]
-    return reached(reduced)
+    results = (_thread_of(point) // threads, element)
+    return reached(replace(map_, results=results, constraints=tuple(constraints)).remove_unused_dims()[0])

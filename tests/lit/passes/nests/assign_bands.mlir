@@ -100,3 +100,61 @@ func.func @said(%arg0: memref<8x32xf32> {xgpu.access = "out", xgpu.called = "B"}
   }) : () -> ()
   return
 }
+
+// -----
+
+// Groups of a block's threads have each w, threads of a group the iterations of i: blocks are outside of groups.
+// CHECK-LABEL: func.func @groups
+// CHECK: {band = "thread", called = "i"
+// CHECK: {band = "thread", called = "w", extent = 8 : i64, group = 32 : i64}
+// CHECK: {band = "block", called = "b"
+func.func @groups(%arg0: memref<32x40xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<32x40xf32> {xgpu.access = "out", xgpu.called = "B"}) {
+  "xgpu.launch"() ({
+    "xgpu.par"() ({
+    ^bb0(%arg2: index):
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        "xgpu.par"() ({
+        ^bb0(%arg4: index):
+          %0 = "xgpu.read"(%arg0, %arg2, %arg3, %arg4) {map = #xgpu.map<(d0, d1, d2) -> (d0 * 8 + d1, d2), d0 in [0, 3], d1 in [0, 7], d2 in [0, 39]>} : (memref<32x40xf32>, index, index, index) -> tensor<f32>
+          "xgpu.write"(%0, %arg1, %arg2, %arg3, %arg4) {map = #xgpu.map<(d0, d1, d2) -> (d0 * 8 + d1, d2), d0 in [0, 3], d1 in [0, 7], d2 in [0, 39]>} : (tensor<f32>, memref<32x40xf32>, index, index, index) -> ()
+          "xgpu.yield"() : () -> ()
+        }) {called = "i", extent = 40 : i64} : () -> ()
+        "xgpu.yield"() : () -> ()
+      }) {called = "w", extent = 8 : i64, group = 32 : i64} : () -> ()
+      "xgpu.yield"() : () -> ()
+    }) {called = "b", extent = 4 : i64} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) : () -> ()
+  return
+}
+
+// -----
+
+// Groups of all blocks share outermost loops, whatever is inside of them.
+// CHECK-LABEL: func.func @outermost
+// CHECK: {band = "thread", called = "i"
+// CHECK: {band = "thread", called = "i"
+// CHECK: {band = "grid", called = "w", extent = 32 : i64, group = 32 : i64}
+func.func @outermost(%arg0: memref<32x40xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<32x40xf32> {xgpu.access = "out", xgpu.called = "B"}) {
+  "xgpu.launch"() ({
+    "xgpu.par"() ({
+    ^bb0(%arg2: index):
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %0 = "xgpu.read"(%arg0, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 31], d1 in [0, 39]>} : (memref<32x40xf32>, index, index) -> tensor<f32>
+        "xgpu.write"(%0, %arg1, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 31], d1 in [0, 39]>} : (tensor<f32>, memref<32x40xf32>, index, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {called = "i", extent = 40 : i64} : () -> ()
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %cst = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+        "xgpu.accumulate"(%cst, %arg1, %arg2, %arg3) {atomic = false, combiner = "add", map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 31], d1 in [0, 39]>} : (tensor<f32>, memref<32x40xf32>, index, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {called = "i", extent = 40 : i64} : () -> ()
+      "xgpu.yield"() : () -> ()
+    }) {called = "w", extent = 32 : i64, group = 32 : i64} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) : () -> ()
+  return
+}

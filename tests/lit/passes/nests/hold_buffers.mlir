@@ -113,3 +113,48 @@ func.func @asked(%arg0: memref<64x64xf32> {xgpu.access = "in", xgpu.called = "A"
   }) {block = 256 : i64, grid = 1 : i64} : () -> ()
   return
 }
+
+// -----
+
+// Each iteration has a row of t.
+// CHECK-LABEL: func.func @rows
+// CHECK: "xgpu.new"() {called = "t", memory = "threads"} : () -> memref<4x32x3xf32>
+func.func @rows(%arg0: memref<4x32x3xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<4x32x3xf32> {xgpu.access = "out", xgpu.called = "B"}) {
+  "xgpu.launch"() ({
+    "xgpu.par"() ({
+    ^bb0(%arg2: index):
+      %0 = "xgpu.new"() {called = "t"} : () -> memref<4x32x3xf32>
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        "xgpu.par"() ({
+        ^bb0(%arg4: index):
+          "xgpu.seq"() ({
+          ^bb0(%arg5: index):
+            %1 = "xgpu.read"(%arg0, %arg3, %arg4, %arg5) {map = #xgpu.map<(d0, d1, d2) -> (d0, d1, d2), d0 in [0, 3], d1 in [0, 31], d2 in [0, 2]>} : (memref<4x32x3xf32>, index, index, index) -> tensor<f32>
+            "xgpu.write"(%1, %0, %arg3, %arg4, %arg5) {map = #xgpu.map<(d0, d1, d2) -> (d0, d1, d2), d0 in [0, 3], d1 in [0, 31], d2 in [0, 2]>} : (tensor<f32>, memref<4x32x3xf32>, index, index, index) -> ()
+            "xgpu.yield"() : () -> ()
+          }) {called = "e", extent = 3 : i64} : () -> ()
+          "xgpu.yield"() : () -> ()
+        }) {align = 32 : i64, band = "thread", called = "l", extent = 32 : i64} : () -> ()
+        "xgpu.yield"() : () -> ()
+      }) {band = "thread", called = "w", extent = 4 : i64, map = #xgpu.map<(d0) -> (d0 floordiv 32, d0 mod 32), d0 in [0, 127]>} : () -> ()
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        "xgpu.par"() ({
+        ^bb0(%arg4: index):
+          "xgpu.seq"() ({
+          ^bb0(%arg5: index):
+            %1 = "xgpu.read"(%0, %arg3, %arg4, %arg5) {map = #xgpu.map<(d0, d1, d2) -> (d0, d1, -d2 + 2), d0 in [0, 3], d1 in [0, 31], d2 in [0, 2]>} : (memref<4x32x3xf32>, index, index, index) -> tensor<f32>
+            "xgpu.write"(%1, %arg1, %arg3, %arg4, %arg5) {map = #xgpu.map<(d0, d1, d2) -> (d0, d1, d2), d0 in [0, 3], d1 in [0, 31], d2 in [0, 2]>} : (tensor<f32>, memref<4x32x3xf32>, index, index, index) -> ()
+            "xgpu.yield"() : () -> ()
+          }) {called = "e", extent = 3 : i64} : () -> ()
+          "xgpu.yield"() : () -> ()
+        }) {align = 32 : i64, band = "thread", called = "l", extent = 32 : i64} : () -> ()
+        "xgpu.yield"() : () -> ()
+      }) {band = "thread", called = "w", extent = 4 : i64, map = #xgpu.map<(d0) -> (d0 floordiv 32, d0 mod 32), d0 in [0, 127]>} : () -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "block", called = "b", extent = 1 : i64, map = #xgpu.map<(d0) -> (0), d0 in [0, 0]>} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) {block = 128 : i64, grid = 1 : i64} : () -> ()
+  return
+}

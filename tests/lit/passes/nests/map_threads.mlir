@@ -259,3 +259,30 @@ func.func @asked_for_a_box(%arg0: memref<8x32xf32> {xgpu.access = "out", xgpu.ca
   }) : () -> ()
   return
 }
+
+// -----
+
+// Each w is one of 32 threads side by side, which share the iterations of i.
+// CHECK-LABEL: func.func @groups
+// CHECK: map = #xgpu.map<(d0)[s0] -> (d0 floordiv 32, s0 * 32 + d0 mod 32), d0 in [0, 255], s0 in [0, 1], s0 * 32 + d0 mod 32 in [0, 39]>
+// CHECK: {block = 256 : i64, grid = 4 : i64}
+func.func @groups(%arg0: memref<32x40xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<32x40xf32> {xgpu.access = "out", xgpu.called = "B"}) {
+  "xgpu.launch"() ({
+    "xgpu.par"() ({
+    ^bb0(%arg2: index):
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        "xgpu.par"() ({
+        ^bb0(%arg4: index):
+          %0 = "xgpu.read"(%arg0, %arg2, %arg3, %arg4) {map = #xgpu.map<(d0, d1, d2) -> (d0 * 8 + d1, d2), d0 in [0, 3], d1 in [0, 7], d2 in [0, 39]>} : (memref<32x40xf32>, index, index, index) -> tensor<f32>
+          "xgpu.write"(%0, %arg1, %arg2, %arg3, %arg4) {map = #xgpu.map<(d0, d1, d2) -> (d0 * 8 + d1, d2), d0 in [0, 3], d1 in [0, 7], d2 in [0, 39]>} : (tensor<f32>, memref<32x40xf32>, index, index, index) -> ()
+          "xgpu.yield"() : () -> ()
+        }) {band = "thread", called = "i", extent = 40 : i64} : () -> ()
+        "xgpu.yield"() : () -> ()
+      }) {band = "thread", called = "w", extent = 8 : i64, group = 32 : i64} : () -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "block", called = "b", extent = 4 : i64} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) : () -> ()
+  return
+}

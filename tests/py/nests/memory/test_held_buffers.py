@@ -133,7 +133,7 @@ def test_maps_that_are_worse_are_taken_only_if_asked_for(pragma: str, memory: st
         ("par 64 i { t[i] = A[i] }\npar 32 i { B[i] = t[i] }", "or there are other iterations"),
         ("par 64 i { t[i] = A[i] }\nB[0] = t[0]", "the block accesses it outside of its par loops"),
         ("par 64 i { t[i] = 0.0 }\npar 64 i { t[i] += A[i] #atomic }\npar 64 i { B[i] = t[i] }", "in single steps"),
-        ("fully par 64 i { t[i] = A[i] }\npar 64 i { B[i] = t[i] }", "iterations of 'fully par i' access it"),
+        ("fully par 64 i { t[i] = A[i] }\nfully par 64 i { B[i] = t[i / 2 * 2] }", "accesses other elements than"),
         ("par 64 i #vector(2) { t[i] = A[i] }\npar 64 i { B[i] = t[i] }", "which iterations of 'i' a thread has"),
     ],
 )
@@ -142,6 +142,43 @@ def test_what_cannot_be_held(loops: str, message: str) -> None:
     assert memories(compiled(text.format("", loops))) == ["shared"]
     with pytest.raises(InvalidInput, match=message):
         compiled(text.format(" #register", loops)).ir("ptx")
+
+
+def test_iterations_that_run_at_once_hold_theirs() -> None:
+    text = "fn f(A: f32[64], out B: f32[64]) { par 1 b {\nnew t: f32[64]\n"
+    program = compiled(text + "fully par 64 i { t[i] = A[i] }\npar 64 i { B[i] = t[i] } } }")
+    assert memories(program) == ["threads"]
+    a = np.arange(64, dtype=np.float32)
+    np.testing.assert_array_equal(run(program, a)[0], a)
+
+
+_ROWS = """fn f(A: f32[40, 32, 8], out B: f32[40, 32, 8]) {{ par 1 b {{
+  new t: f32[40, 32, {size}]
+  par 40 w {{ {kind}par 32 l {{ seq 8 e {{ t[w, l, e] = A[w, l, e] }} }} }}
+  seq 3 k {{ par 40 w {{ {kind}par 32 l {{ seq 8 e {{ t[w, l, 7 - e] += f32({index}) }} }} }} }}
+  par 40 w {{ {kind}par 32 l {{ static 8 |e| {{ B[w, l, e] = t[w, l, e] }} }} }}
+}} }}"""
+
+
+@pytest.mark.parametrize("kind", ["", "fully "])
+@pytest.mark.parametrize("rows", [8, 40])
+def test_iterations_hold_rows(kind: str, rows: int) -> None:
+    program = compiled(_ROWS.format(kind=kind, size=8, index="k + e").replace("40", str(rows)))
+    assert memories(program) == ["threads"]
+    assert ".shared" not in program.ir("ptx")
+    a = np.random.default_rng(0).random((rows, 32, 8), np.float32)
+    wanted = a.copy()
+    for k in range(3):
+        wanted += (k + 7 - np.arange(8)).astype(np.float32)
+    np.testing.assert_array_equal(run(program, a)[0], wanted)
+
+
+def test_rows_that_registers_do_not_hold_are_shared() -> None:
+    assert memories(compiled(_ROWS.format(kind="fully ", size=13, index="k"))) == ["shared"]
+    assert memories(compiled(_ROWS.format(kind="", size=9, index="k").replace("40", "8"))) == ["threads"]
+    values = "fn f(n: s32[8], A: f32[8], out B: f32[8]) { par 1 b {\nnew t: f32[8, 4]\n"
+    loops = "par 8 i { seq 4 e { t[i, e] = A[i] } }\npar 8 i { B[i] = t[i, n[i]] } } }"
+    assert memories(compiled(values + loops)) == ["shared"]
 
 
 def test_more_elements_than_registers() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import xgpu
 from tests.py.effort import by_level, drawn
-from tests.py.nests.loop_references import FOLDER, inputs_of
+from tests.py.nests.loop_references import FILES, inputs_of
 from tests.py.nests.te import compiled
 from xgpu.errors import KernelFault
 from xgpu.interface.nest_explanation import explain_nests
@@ -108,7 +108,7 @@ def test_results_are_those_of_barriers_of_the_block() -> None:
 
 @pytest.mark.parametrize(("name", "of_warps"), [("bitonic_sort", 30), ("layer_norm", 10), ("softmax", 10)])
 def test_examples(name: str, of_warps: int) -> None:
-    program = xgpu.compile(FOLDER / f"{name}.te")
+    program = xgpu.compile(FILES[name])
     assert program.ir("mapped").count(_OF_WARPS) == of_warps
     inputs = inputs_of(name, program)
     weaker = changed(program, _OF_BLOCK, _OF_WARPS)
