@@ -9,7 +9,7 @@ from xgpu.analysis.in_place import can_update_in_place, updated_operands
 from xgpu.analysis.root_indices import KernelWalk, own_and_moved
 from xgpu.fusion.fallback import fallback_reason
 from xgpu.indexing.access import shape_of
-from xgpu.structure import body_of, defining_op, is_argument, is_constant, terminator_of
+from xgpu.structure import backward_slice, body_of, defining_op, is_argument, is_constant, producer, terminator_of
 
 
 def has_copied_states(loop: ir.Operation) -> bool:
@@ -52,8 +52,20 @@ def _is_copied(state: ir.Value, following: ir.Value) -> bool:
     if _is_read_from_memory(value):
         return _is_reduced(state, value)
     own, moved = own_and_moved(KernelWalk([value]), _is_read_from_memory)
-    # An epilogue is in the kernel of the reductions that it follows.
-    return state in moved or any(_is_reduced(state, each) for each in own)
+    if state in moved:
+        return True
+    # An epilogue is in the kernel of the reductions that it follows, but for one that another of them reads: that is
+    # stored before.
+    reductions = [each for each in own | moved if (op := defining_op(each)) is not None and is_reduction(op)]
+    return any(
+        _is_reduced(state, each) and not any(_depends(other, each) for other in reductions)
+        for each in own.intersection(reductions)
+    )
+
+
+def _depends(value: ir.Value, other: ir.Value) -> bool:
+    """Whether ``value`` is computed from ``other``."""
+    return value != other and producer(other) in backward_slice([value], is_argument)
 
 
 def _is_reduced(state: ir.Value, result: ir.Value) -> bool:
