@@ -11,6 +11,7 @@ import pytest
 from jax import lax
 
 import xgpu
+from xgpu.interface.explanation import explain
 
 
 def forward_pass(rates: jax.Array, scores: jax.Array) -> jax.Array:
@@ -98,6 +99,16 @@ def test_kernels_of_a_step() -> None:
     """Of two steps, written in turns: the scores, their maximum and its place. None is of the rates alone."""
     assert calls_in_loop(forward_pass, *arrays()) == 6
     assert calls_in_loop(until_small, *arrays()) <= 2
+
+
+def test_what_is_left_is_one_kernel() -> None:
+    """Each element follows from itself alone, once the sums are there."""
+
+    def program(rates: jax.Array, scores: jax.Array) -> jax.Array:
+        return lax.fori_loop(0, 100, lambda _, x: jnp.tanh(x + rates.sum(0)), scores)
+
+    emitters = [each.emitter for each in explain(xgpu.compile(program, *arrays(), target="sm_90a")).kernels]
+    assert emitters == ["reduce_column", "recurrence"]
 
 
 def test_operands_of_products_are_made_once() -> None:
