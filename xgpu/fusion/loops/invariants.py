@@ -33,9 +33,9 @@ class _Invariants:
         self._is_long: dict[ir.Value, bool] = {}
         """The invariant values that operations make, and whether one that takes long is among these."""
         self._read: dict[ir.Value, None] = {}
-        """What changing operations read."""
+        """The values that changing operations read."""
         self._operands: dict[ir.Value, None] = {}
-        """What libraries read, behind views."""
+        """The values that libraries read, behind views."""
         for op in (view.operation for view in list(body.operations)[:-1]):
             read = [*op.operands, *captured(op)]
             if _repeats(op) and changing.isdisjoint(read):
