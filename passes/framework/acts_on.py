@@ -110,6 +110,8 @@ fold-constants
   xgpu.scan
 forward-barriers{keep=false}
   stablehlo.optimization_barrier
+hoist-invariants
+  stablehlo.while
 hold-buffers
   xgpu.new
 hold-elements

@@ -1,8 +1,9 @@
 """Compares ``xgpu.jit`` with ``jax.jit`` on the programs of a Python file, each in a process with a time limit.
 
 The file has a dictionary ``PROGRAMS`` from names to functions without arguments, each of which returns a function and
-its arguments. First calls run beside each other; while one program is measured, the others stand still. What was found
-is a line of JSON for each program in the file given by ``--out``; the table that is printed has the slowest first.
+its arguments. First calls run beside each other; while one program is measured, the others stand still, which counts
+neither as a part of their first calls nor towards their limits. What was found is a line of JSON for each program in
+the file given by ``--out``; the table that is printed has the slowest first.
 """
 
 import argparse
@@ -37,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--limit",
         type=float,
         default=60.0,
-        help="seconds that one program may take, those included in which it stands still; 60 if left out",
+        help="seconds that one program may take, without those in which it stands still; 60 if left out",
     )
     parser.add_argument("--deadline", type=float, default=500.0, help="seconds after which no program is begun")
     parser.add_argument("--jobs", type=int, default=8, help="processes at one time; 8 if left out")
@@ -88,15 +89,20 @@ def _run(name: str, command: list[str], limit: float, end: float, folder: Path) 
     if time.monotonic() > end:
         return {"name": name, "error": "not begun: the deadline was over"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        start, left = time.monotonic(), limit
         try:
-            said, wrong = process.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            stage = [line for line in process.communicate()[1].splitlines() if line.startswith("stage ")]
-            return {"name": name, "error": f"more than {limit:g} s in {stage[-1] if stage else 'its import'}"}
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    said, wrong = process.communicate(timeout=left)
+                    break
+                if (left := limit - _running(folder, process.pid, start)) <= 0:
+                    process.kill()
+                    stage = [line for line in process.communicate()[1].splitlines() if line.startswith("stage ")]
+                    return {"name": name, "error": f"more than {limit:g} s in {stage[-1] if stage else 'its import'}"}
         finally:
             # Its number may be that of another process from now on.
             (folder / str(process.pid)).unlink(missing_ok=True)
+            _end_span(folder, process.pid)
     lines = said.splitlines()
     if process.returncode == 0 and lines:
         found: dict[str, Any] = json.loads(lines[-1])
@@ -109,11 +115,35 @@ def _alone(folder: Path) -> Iterator[None]:
     """Have the processes of all other programs stand still: each has a file of its number in the folder."""
     with (folder / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
+        (folder / f"alone.{os.getpid()}").write_text(f"{time.monotonic()}")
         _signal_all(folder, signal.SIGSTOP)
         try:
             yield
         finally:
             _signal_all(folder, signal.SIGCONT)
+            _end_span(folder, os.getpid())
+
+
+def _end_span(folder: Path, process: int) -> None:
+    """Note when a process was measured, if it was: from then on the others run."""
+    alone = folder / f"alone.{process}"
+    if alone.exists():
+        with (folder / "spans").open("a") as file:
+            file.write(f"{alone.read_text()} {time.monotonic()}\n")
+        alone.unlink()
+
+
+def _running(folder: Path, process: int, start: float) -> float:
+    """Return the seconds since ``start`` in which a process did not stand still."""
+    now = time.monotonic()
+    ends: dict[float, float] = {}
+    for alone in folder.glob("alone.*"):
+        with contextlib.suppress(OSError, ValueError):
+            if alone.suffix != f".{process}":
+                ends[float(alone.read_text())] = now
+    if (spans := folder / "spans").exists():
+        ends |= {float(begin): float(end) for begin, end in map(str.split, spans.read_text().splitlines())}
+    return now - start - sum(max(0.0, end - max(begin, start)) for begin, end in ends.items())
 
 
 def _signal_all(folder: Path, number: signal.Signals) -> None:
@@ -142,12 +172,12 @@ def _compare(name: str, make: Callable[[], tuple[Callable[..., Any], Sequence[An
     results: dict[str, Any] = {}
     for kind, compiled in functions.items():
         print(f"stage {kind}: first call", file=sys.stderr, flush=True)
-        start = time.perf_counter()
+        start = time.monotonic()
         try:
             results[kind] = [np.asarray(each) for each in jax.tree.leaves(kernel_timing.wait(compiled(*given)))]
         except Exception as error:
             return found | {"error": f"{kind}: {type(error).__name__}: {str(error)[-1500:]}", "fault": kind}
-        found[f"{kind}_first"] = time.perf_counter() - start
+        found[f"{kind}_first"] = _running(folder, os.getpid(), start)
     found["difference"] = max((_difference(*pair) for pair in zip(*results.values(), strict=True)), default=0.0)
     with _alone(folder):
         arguments = jax.device_put(list(given))

@@ -1,5 +1,6 @@
 """Finds what in a JAX program calls back into Python, which no kernel can."""
 
+import traceback
 from typing import Any
 
 from xgpu.errors import SourceLocation, Unsupported
@@ -7,6 +8,8 @@ from xgpu.jax_internals import core, source_info_util
 
 _REASON = "a program that xgpu compiles as a whole cannot call Python; xgpu.jit runs it, leaving this to JAX"
 _CALLBACKS = ("debug_callback", "debug_print", "io_callback", "pure_callback")
+_LOWERING = "emit_python_callback"
+"""The function of JAX that lowers each of them."""
 
 
 def refuse_callbacks(jaxpr: Any, library: tuple[str, ...], reason: str = _REASON) -> None:
@@ -23,6 +26,17 @@ def refuse_callbacks(jaxpr: Any, library: tuple[str, ...], reason: str = _REASON
             raise Unsupported(f"{name}{of_type}: {reason}", _line_of(equation, library))
         for inner in core.jaxprs_in_params(equation.params):
             refuse_callbacks(inner, library, reason)
+
+
+def lowered_callback(error: BaseException) -> Unsupported | None:
+    """Return the error for an exception of lowering a callback that no equation shows; None for any other exception.
+
+    Libraries have operations of their own that JAX lowers by tracing a function, such as solvers that check results.
+    """
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_name == _LOWERING:
+            return Unsupported(f"a callback in the lowering of an operation: {_REASON}")
+    return None
 
 
 def _line_of(equation: Any, library: tuple[str, ...]) -> SourceLocation | None:

@@ -23,7 +23,7 @@ import xgpu
 from xgpu import ir
 from xgpu.dtypes import parse_spec
 from xgpu.errors import InvalidInput, SourceLocation, Unsupported, XgpuError
-from xgpu.frontend.callbacks import refuse_callbacks
+from xgpu.frontend.callbacks import lowered_callback, refuse_callbacks
 from xgpu.frontend.jax_lowering import lowering_parameters
 from xgpu.frontend.signature import Source, make_source
 from xgpu.structure import find
@@ -83,7 +83,7 @@ def lower(traced: Any, name: str, platform: str, wide: bool) -> Source:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise user_error(error, f"lowering {name} for {platform}") from error
+        raise lowered_callback(error) or user_error(error, f"lowering {name} for {platform}") from error
     try:
         module = ir.Module.parse(bytecode.getvalue(), ir.make_context())
     except ir.MLIRError as error:

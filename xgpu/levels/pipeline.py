@@ -144,6 +144,10 @@ PREPARE: Pipeline = (
     ("order-extremes", "makes reductions commutative, which the two that follow ask for"),
     ("order-reductions", "decides which are rows and which columns, which are split in different ways"),
     ("split-reductions{{target={target}}}", "after everything that makes reductions or changes their shape"),
+    (
+        "hoist-invariants",
+        "after everything that makes reductions; before loops that are one kernel are marked, which have none",
+    ),
     ("func.func(trivial-dce)", "a loop that becomes one kernel is looked at, and copied, as a whole"),
     ("mark-recurrences{{target={target}}}", "after all that rewrites: it looks at what bodies of loops have become"),
     (

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.experimental import checkify, io_callback
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
 
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.frontend.jax_function import from_jax
@@ -224,6 +226,15 @@ def test_callbacks_are_unsupported_and_named_with_their_line(function, culprit, 
     assert caught.value.location.file == __file__
     if culprit is not None:
         assert caught.value.location.line == culprit.__code__.co_firstlineno + offset
+
+
+def test_callbacks_of_a_lowering_are_unsupported():
+    """As libraries have them: an operation that is lowered by tracing a function, which calls Python."""
+    checked = Primitive("checked")
+    checked.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(checked, mlir.lower_fun(sine, multiple_results=False))
+    with pytest.raises(Unsupported, match=r"callback in the lowering of an operation: .* xgpu\.jit runs it"):
+        from_jax(lambda x: jax.jit(checked.bind)(x), ["f32[2]"])
 
 
 def test_side_effects_are_unsupported():

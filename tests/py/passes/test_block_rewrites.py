@@ -17,7 +17,7 @@ from xgpu.passes.framework.registry import all_passes, parse_pipeline
 
 LIT = Path(__file__).resolve().parents[2] / "lit" / "passes"
 REWRITES = [cls.NAME for cls in all_passes() if issubclass(cls, BlockRewrite)]
-OUTWARD = ("select-branches", "merge-products", "pad-products", "turn-product-operands")
+OUTWARD = ("select-branches", "merge-products", "pad-products", "turn-product-operands", "hoist-invariants")
 """Rewrites that write around the block: the lit tests of these have loops and branches in branches."""
 _PIPELINE = re.compile(r"^// RUN: .* -p '?([^' ]+)", re.MULTILINE)
 _MAIN = re.compile(

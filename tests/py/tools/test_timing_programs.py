@@ -1,6 +1,8 @@
 """The comparison of programs of a file, and the random programs that it may compare."""
 
 import json
+import os
+import time
 
 import jax
 import numpy as np
@@ -55,6 +57,19 @@ def test_mistakes_are_named(text, words, problem, tmp_path, capsys):
     with pytest.raises(SystemExit):
         programs.main([str(tmp_path / "programs.py"), *words])
     assert problem in capsys.readouterr().err
+
+
+def test_what_stands_still_takes_no_time(tmp_path):
+    start = time.monotonic()
+    # One span before the start, one across it; and one that goes on.
+    (tmp_path / "spans").write_text(f"{start - 9} {start - 5}\n{start - 2} {start + 3}\n")
+    (tmp_path / "alone.7").write_text(f"{start - 0.5}")
+    assert programs._running(tmp_path, 1, start) == pytest.approx(-3, abs=0.5)
+    assert programs._running(tmp_path, 7, start - 10) == pytest.approx(10 - 4 - 5, abs=0.5)
+    with programs._alone(tmp_path):
+        assert (tmp_path / f"alone.{os.getpid()}").exists()
+    assert (tmp_path / "spans").read_text().count("\n") == 3
+    assert not (tmp_path / f"alone.{os.getpid()}").exists()
 
 
 def test_differences_are_found():

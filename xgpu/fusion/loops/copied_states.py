@@ -4,18 +4,19 @@ import math
 
 from xgpu import ir
 from xgpu.analysis.control_flow import CONTROL_FLOW
-from xgpu.analysis.heroes import is_hero
+from xgpu.analysis.heroes import is_hero, is_reduction
 from xgpu.analysis.in_place import can_update_in_place, updated_operands
 from xgpu.analysis.root_indices import KernelWalk, own_and_moved
 from xgpu.fusion.fallback import fallback_reason
 from xgpu.indexing.access import shape_of
-from xgpu.structure import body_of, defining_op, is_argument, is_constant, terminator_of
+from xgpu.structure import backward_slice, body_of, defining_op, is_argument, is_constant, producer, terminator_of
 
 
 def has_copied_states(loop: ir.Operation) -> bool:
     """Whether XLA copies a state of ``loop`` in each iteration.
 
-    That is a state that becomes another one unchanged, or whose next value a kernel computes from other elements of it.
+    That is a state that becomes another one unchanged, or whose next value a kernel computes from other elements of it,
+    also by reducing them.
     It is none that is updated in place, and none of which only a kernel that ran before has read other elements.
     """
     body = body_of(loop, 1)
@@ -48,7 +49,31 @@ def _is_copied(state: ir.Value, following: ir.Value) -> bool:
         return False
     if is_argument(value):
         return value.owner == state.owner
-    return not _is_read_from_memory(value) and state in own_and_moved(KernelWalk([value]), _is_read_from_memory)[1]
+    if _is_read_from_memory(value):
+        return _is_reduced(state, value)
+    own, moved = own_and_moved(KernelWalk([value]), _is_read_from_memory)
+    if state in moved:
+        return True
+    # An epilogue is in the kernel of the reductions that it follows, but for one that another of them reads: that is
+    # stored before.
+    reductions = [each for each in own | moved if (op := defining_op(each)) is not None and is_reduction(op)]
+    return any(
+        _is_reduced(state, each) and not any(_depends(other, each) for other in reductions)
+        for each in own.intersection(reductions)
+    )
+
+
+def _depends(value: ir.Value, other: ir.Value) -> bool:
+    """Whether ``value`` is computed from ``other``."""
+    return value != other and producer(other) in backward_slice([value], is_argument)
+
+
+def _is_reduced(state: ir.Value, result: ir.Value) -> bool:
+    """Whether the kernel that reduces elements to ``result`` reads ``state`` to compute them."""
+    op = defining_op(result)
+    if op is None or not is_reduction(op):
+        return False
+    return any(state in read for read in own_and_moved(KernelWalk(list(op.operands)), _is_read_from_memory))
 
 
 def _is_read_from_memory(value: ir.Value) -> bool:

@@ -40,6 +40,12 @@ def wave(states: States) -> States:
     return now, (1.5 * now - before).at[1:-1, 1:-1].add(0.1 * mean_of_neighbours(now))
 
 
+def scores(states: States) -> States:
+    """The forward pass of a hidden Markov model: a kernel reduces the scores before, and adds to what comes of that."""
+    now, rates = states
+    return jax.nn.logsumexp(now[:, None, :] + rates[:20], axis=2) - 1, rates
+
+
 def repeated(step: Callable[[States], States], trips: int) -> Callable[[States], States]:
     return lambda states: lax.fori_loop(0, trips, lambda _, states: step(states), states)
 
@@ -77,6 +83,7 @@ PROGRAMS = {
     "fields": (repeated(fields, 10), with_time()),
     "wave": (repeated(wave, 9), arrays()),
     "wave, prime": (repeated(wave, 11), arrays()),
+    "scores": (repeated(scores, 10), arrays()),
     "stacked": (stacked, arrays()),
     "gradient": (gradient, arrays()),
 }

@@ -216,3 +216,52 @@ func.func @main(%start: tensor<8xf32>, %u: tensor<1xf32>, %most: tensor<i32>) ->
   }
   return %r#1, %r#2, %few#1, %s#1 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// The next state is computed of a reduction of the present one, in one kernel. (The sum of 64 is not one thread's.)
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         stablehlo.optimization_barrier
+func.func @main(%start: tensor<64xf32>, %rates: tensor<64x64xf32>) -> tensor<64xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %r:3 = stablehlo.while(%i = %zero, %x = %start, %a = %rates) : tensor<i32>, tensor<64xf32>, tensor<64x64xf32>
+  cond {
+    %n = stablehlo.constant dense<10> : tensor<i32>
+    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    %none = stablehlo.constant dense<0.0> : tensor<f32>
+    %b = stablehlo.broadcast_in_dim %x, dims = [1] : (tensor<64xf32>) -> tensor<64x64xf32>
+    %p = stablehlo.add %a, %b : tensor<64x64xf32>
+    %s = stablehlo.reduce(%p init: %none) applies stablehlo.add across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+    %y = stablehlo.tanh %s : tensor<64xf32>
+    stablehlo.return %j, %y, %a : tensor<i32>, tensor<64xf32>, tensor<64x64xf32>
+  }
+  return %r#1 : tensor<64xf32>
+}
+
+// -----
+
+// What a product that XLA computes has read is not overwritten by the kernel that follows it.
+
+// CHECK-LABEL: func.func @main(
+// CHECK-NOT:     stablehlo.optimization_barrier
+func.func @main(%start: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %zero, %x = %start) : tensor<i32>, tensor<64x64xf32>
+  cond {
+    %n = stablehlo.constant dense<10> : tensor<i32>
+    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    %p = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %y = stablehlo.tanh %p : tensor<64x64xf32>
+    stablehlo.return %j, %y : tensor<i32>, tensor<64x64xf32>
+  }
+  return %r#1 : tensor<64x64xf32>
+}

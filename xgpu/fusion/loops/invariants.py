@@ -1,0 +1,97 @@
+"""The values in the body of a loop that are the same in each iteration, and those that pay to be computed before it."""
+
+from collections.abc import Iterator
+
+from xgpu import ir
+from xgpu.analysis.heroes import is_hero
+from xgpu.costs.values import byte_size, element_work, instructions
+from xgpu.fusion.fallback import CONTRACTIONS, VIEWS, fallback_reason, is_cast_for
+from xgpu.hlo.operations import OPERATIONS
+from xgpu.structure import body_of, captured, defining_op, producer, terminator_of
+
+_LIBRARY = ("stablehlo.cholesky", "stablehlo.fft", "stablehlo.sort", "stablehlo.triangular_solve", "chlo.top_k")
+"""Operations beside those of kernels that have the same results each time, and take long."""
+
+
+def values_before(loop: ir.Operation) -> list[ir.Value]:
+    """Return the values of the body of ``loop`` to compute before it: the same each time, and read by what changes.
+
+    They follow from reductions, products and what libraries compute; or a library takes them as operands, which each
+    iteration would store again. Each has no more bytes than what the loop no longer reads for it. Of one that has more,
+    as a broadcast has, what it is computed from is returned.
+    """
+    return list(_Invariants(loop).before())
+
+
+class _Invariants:
+    """The invariant values of a loop: constants, what is from around it, states that stay, and what follows."""
+
+    def __init__(self, loop: ir.Operation):
+        body = body_of(loop, 1)
+        ends = terminator_of(body).operands
+        changing: set[ir.Value] = {state for state, end in zip(body.arguments, ends, strict=True) if end != state}
+        self._is_long: dict[ir.Value, bool] = {}
+        """The invariant values that operations make, and whether one that takes long is among these."""
+        self._read: dict[ir.Value, None] = {}
+        """The values that changing operations read."""
+        self._operands: dict[ir.Value, None] = {}
+        """The values that libraries read, behind views."""
+        for op in (view.operation for view in list(body.operations)[:-1]):
+            read = [*op.operands, *captured(op)]
+            if _repeats(op) and changing.isdisjoint(read):
+                is_long = _takes_long(op) or any(self._is_long.get(value, False) for value in read)
+                self._is_long |= dict.fromkeys(op.results, is_long)
+                continue
+            changing |= set(op.results)
+            self._read |= dict.fromkeys(read)
+            if op.name in CONTRACTIONS and fallback_reason(op) is not None:
+                self._operands |= dict.fromkeys(_behind_views(value, op) for value in op.operands)
+
+    def before(self) -> Iterator[ir.Value]:
+        """Yield the values to compute before the loop, each once."""
+        pending = [value for value in self._read if self._is_long.get(value)]
+        pending += [value for value in self._operands if value in self._is_long and self._is_work(value)]
+        seen = set(pending)
+        while pending:
+            value = pending.pop()
+            if self._saves_reads(value):
+                yield value
+                continue
+            op = producer(value)
+            more = [each for each in (*op.operands, *captured(op)) if self._is_long.get(each) and each not in seen]
+            seen.update(more)
+            pending += more
+
+    def _is_work(self, value: ir.Value) -> bool:
+        return bool(element_work(producer(value), instructions))
+
+    def _saves_reads(self, value: ir.Value) -> bool:
+        """Whether the loop reads no more bytes where it reads this value, in place of what it is computed from."""
+        if _takes_long(producer(value)):
+            return True
+        sources, pending = set[ir.Value](), [value]
+        while pending:
+            each = pending.pop()
+            if each in self._is_long and (each == value or not _takes_long(producer(each))):
+                op = producer(each)
+                pending += {*op.operands, *captured(op)} - sources
+            else:
+                sources.add(each)
+        return byte_size(value) <= sum(byte_size(each) for each in sources if each not in self._read)
+
+
+def _behind_views(value: ir.Value, reader: ir.Operation) -> ir.Value:
+    """Return what a library reads for an operand: it turns, reshapes and widens that itself."""
+    while (op := defining_op(value)) is not None and (op.name in VIEWS or is_cast_for(op, reader.name)):
+        value = op.operands[0]
+    return value
+
+
+def _repeats(op: ir.Operation) -> bool:
+    """Whether an operation has the same results each time that it is given the same operands."""
+    return op.name in OPERATIONS or op.name in _LIBRARY or op.name == "stablehlo.constant"
+
+
+def _takes_long(op: ir.Operation) -> bool:
+    """Whether a kernel is built around an operation, or a library computes it."""
+    return is_hero(op) or op.name in _LIBRARY
