@@ -15,10 +15,11 @@ from xgpu.indexing.access import Shape, integer, integers, shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.records import dataclass
-from xgpu.structure import element_of, is_argument, is_shared, producer, replace_op
+from xgpu.structure import element_of, is_argument, is_result_of, is_shared, producer, replace_op
 
 _MOST_THROUGH = 4
 """Operations one after the other that slices compute of parts: each slice has its own."""
+_SAME_FOR_MANY = ("stablehlo.broadcast_in_dim", "stablehlo.constant")
 _MOST_SLICES = 64
 """Slices that compute what they read by themselves: there is code for each."""
 _CONCATENATE, _SLICE, _RESHAPE, _PAD = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape", "pad"))
@@ -32,8 +33,9 @@ class SliceParts(OperationRewrite):
     reads one word would otherwise ask of every element which part it lies in, and a chain of keys, each derived from
     the words of the one before, would be computed twice as often with every step. A slice that lies in a single part is
     a slice of that part. Parts are those of a concatenation, what a pad is put around, and, where the place of an
-    update is known, the update and the array around it. Where only slices read what is computed of such a value element
-    by element, as of colours that are scaled and then taken apart, each computes it of its own part. Needs: nothing.
+    update is known, the update and the array around it. Where only slices read what is computed of such values element
+    by element, and of broadcasts, as of colours that are scaled and then taken apart, each computes it of its own part.
+    Needs: nothing.
 
     ```mlir
     %0 = stablehlo.concatenate %a, %b, dim = 0 : (tensor<2xf32>, tensor<6xf32>) -> tensor<8xf32>
@@ -92,7 +94,8 @@ def _value_of(box: _Box, depth: int = 0) -> ir.Value | None:
         return None
     whole = [operand for operand in op.operands if shape_of(operand) == shape_of(box.array)]
     inner = {operand: _value_of(replace(box, array=operand), depth + 1) for operand in dict.fromkeys(whole)}
-    if all(value is None for value in inner.values()):
+    others = [operand for operand, value in inner.items() if value is None]
+    if len(others) == len(inner) or not all(is_result_of(operand, *_SAME_FOR_MANY) for operand in others):
         return None
     taken = {
         operand: reshape(_cut(replace(box, array=operand)) if value is None else value, box.sizes)
