@@ -69,3 +69,20 @@ def test_sums_of_few_terms_are_kernels_however_many_there_are(equation, specs, i
             rtol=1e-2 if specs[0].startswith("bf16") else 1e-5,
             atol=1e-5,
         )
+
+
+@pytest.mark.parametrize(
+    ("equation", "specs"),
+    [
+        # The kernel of a state space by its modes, and a form that is conjugated.
+        ("hn,hnl->hl", ("c64[12,32]", "c64[12,32,70]")),
+        ("bij,bj->bi", ("c64[7,33,33]", "c64[7,33]")),
+        ("i,i->", ("c128[1023]", "c128[1023]")),
+    ],
+)
+def test_complex_products_with_vectors_are_sums(equation, specs):
+    compiled = xgpu.compile(lambda x, y: jnp.einsum(equation, jnp.exp(x), y.conj()), *specs)
+    assert compiled.main is None
+    x, y = compiled.random_inputs(1)
+    result, expected = compiled.run(x, y)[0], compiled.reference(x, y)[0]
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4 * np.max(np.abs(expected)))
