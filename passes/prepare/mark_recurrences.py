@@ -113,7 +113,7 @@ def _is_faster(loop: ir.Operation, recurrence: Recurrence, target: Device) -> bo
     """Whether threads that compute all numbers of a row take no longer than kernels that compute each of them alone."""
     rows = math.prod(recurrence.shape)
     step = [view.operation for view in body_of(recurrence.loop, 1).operations]
-    before = [view.operation for view in body_of(loop, 1).operations]
+    before = [view.operation for number in (0, 1) for view in body_of(loop, number).operations]
     launches = 1 + sum(is_hero(op) or op.name == SCATTER for op in before)
     alone = sum(instructions(op) * elements(op.results[0]) for op in before if len(op.results))
     saved = launches * launch_bytes(target) + alone * bytes_per_instruction(target)

@@ -1,4 +1,4 @@
-"""Loops of a known length over states whose elements do not depend on each other, with stacked inputs and results."""
+"""Loops over states whose elements do not depend on each other, with stacked inputs and results."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -233,6 +233,49 @@ def _prefixes(x: Any) -> Any:
     return lax.fori_loop(0, 5, step, x)
 
 
+def _root(x: Any) -> Any:
+    """Newton's method for a number, as often as it needs."""
+
+    def more(state: Any) -> Any:
+        y, count = state
+        return (jnp.abs(y * y - x) > 1e-3 * x) & (count < 30)
+
+    return lax.while_loop(more, lambda s: (0.5 * (s[0] + x / s[0]), s[1] + 1), (x, 0))
+
+
+def _orbit(x: Any) -> Any:
+    """Steps of a length of its own for each row, until it is far from the origin."""
+
+    def step(state: Any) -> Any:
+        x, time = state
+        size = jnp.clip(0.5 / (1 + jnp.sum(x * x)), 0.125, 0.5)
+        return x + size * jnp.stack([x[1], 1.5 - x[0] * x[2], x[0] + x[1]]), time + size
+
+    return lax.while_loop(lambda s: (jnp.sum(s[0] * s[0]) < 9) & (s[1] < 8), step, (x, jnp.float32(0)))
+
+
+def _limited(x: Any) -> Any:
+    """A sum that goes on where its mask says, as `jax.scipy.special` writes them, and a count that all share."""
+
+    def step(state: Any) -> Any:
+        is_on, term, total, count = state
+        term, new = term * x / (count + 1), total + term
+        more = is_on & (jnp.abs(term) > 1e-3 * jnp.abs(new))
+        return more, jnp.where(is_on, term, state[1]), jnp.where(is_on, new, total), count + 1
+
+    start = (x == x, jnp.ones_like(x), jnp.zeros_like(x), jnp.float32(0))
+    return lax.while_loop(lambda s: jnp.any(s[0]) & (s[3] < 6), step, start)[2]
+
+
+MASKED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "roots": (lambda x: jax.vmap(_root)(1 + jnp.abs(x)), ("f32[331]",)),
+    "roots-of-a-table": (lambda x: jax.vmap(jax.vmap(_root))(1 + jnp.abs(x)), ("f32[9,33]",)),
+    "roots-f64": (lambda x: jax.vmap(_root)(1 + jnp.abs(x)), ("f64[33]",)),
+    "orbits": (jax.vmap(_orbit), ("f32[33,3]",)),
+    "series": (_limited, ("f32[331]",)),
+}
+"""Loops that run until no element needs another iteration."""
+
 SHORT: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "filter": (_kalman, ("f32[9,2]",)),
     "filters": (jax.vmap(_kalman, 1, 1), ("f32[9,33,2]",)),
@@ -291,6 +334,6 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 
 def programs() -> Iterator[TestProgram]:
     """Yield the programs."""
-    for name, (function, specs) in (_PROGRAMS | SHORT).items():
+    for name, (function, specs) in (_PROGRAMS | SHORT | MASKED).items():
         yield TestProgram(name, function, specs)
     yield TestProgram("special-values", _maxima, ("f32[9,40]",), _special)

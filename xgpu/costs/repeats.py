@@ -91,9 +91,9 @@ def _alternating(expression: AffineExpr, dims: Sequence[Interval]) -> tuple[int,
 def _shared_by_neighbours(alike: int) -> int:
     """Return how many of so many neighbours that need a common value a thread computes it for once.
 
-    Short runs are neither elements of a vector nor steps of a thread's loop, but for their powers of two.
+    Runs shorter than a warp are neither elements of a vector nor steps of a thread's loop, but for their powers of two.
     """
-    return _RUN if alike >= _RUN else math.gcd(alike, _RUN)
+    return _RUN if alike >= WARP_SIZE else math.gcd(alike, _RUN)
 
 
 def _neighbours_alike(map_: IndexingMap) -> int:

@@ -274,6 +274,23 @@ def loop(map_: IndexingMap, dims: Sequence[ir.Value], changed: Sequence[Variable
 
 
 @contextmanager
+def loop_while(condition: Callable[[], ir.Value], changed: Sequence[Variable]) -> Iterator[None]:
+    """Write what is done again as long as a condition holds, which is computed before; both read what is assigned."""
+    before = values_of(changed)
+    types = [value.type for value in before]
+    op = ir.Operation.create("scf.while", results=types, operands=before, regions=2)
+    test, body = (region.blocks.append(*types) for region in op.regions)
+    with ir.InsertionPoint(test):
+        assign(changed, test.arguments)
+        ir.Operation.create("scf.condition", operands=[condition(), *test.arguments])
+    assign(changed, body.arguments)
+    with ir.InsertionPoint(body):
+        yield
+        ir.scf.yield_(values_of(changed))
+    assign(changed, op.results)
+
+
+@contextmanager
 def when(condition: ir.Value | None, changed: Sequence[Variable]) -> Iterator[None]:
     """Write what is done only if a condition holds, always if it is None; ``changed`` is what it assigns to."""
     if condition is None:

@@ -43,7 +43,8 @@ def _recurrence_problem(op: ir.Operation) -> str | None:
     recurrence = Recurrence.of(op)
     step = None if recurrence is None else step_of(recurrence)
     if step is None or not step.is_of_own_elements():
-        return "expected a loop of known length that computes each element of its state from the same element"
+        own = "that computes each element of its state from the same element"
+        return f"expected a loop of known length {own}, or one that runs until no element needs another iteration"
     return None
 
 

@@ -43,6 +43,10 @@ _SHORT_SUM_OF_LIBRARIES = 32
 """The same for matrix products for which XLA has fast kernels, of floats and of 8-bit integers."""
 
 
+_FEW_TERMS = 4
+"""Products of a sum up to which a thread computes a result in the time in which memory moves it, however many."""
+
+
 def nothing_to_compile(planned: ir.Module) -> Unsupported:
     """Return the error for a program of level ``fusions`` without kernels: why its first operation needs XLA."""
     for op in nested(planned.operation):
@@ -118,10 +122,17 @@ def is_short(op: ir.Operation, most: int = _SHORT_SUM) -> bool:
     return each <= most and math.prod(shape_of(op.results[0])) * each <= _FEW_PRODUCTS
 
 
+def _has_few_terms(product: ir.Operation) -> bool:
+    """Whether results of a matrix product take so few terms that a library gains nothing by loading tiles once."""
+    return math.prod(interval.size for interval in accesses(product)[0].map.symbols) <= _FEW_TERMS
+
+
 def _is_small(op: ir.Operation) -> bool:
     """Whether a contraction is so small that kernels compute it."""
     if op.name == RAGGED:
         return False
+    if op.name == PRODUCT and _has_few_terms(op):
+        return True
     return is_short(op, _SHORT_SUM_OF_LIBRARIES if _is_fast_product(op) else _SHORT_SUM)
 
 

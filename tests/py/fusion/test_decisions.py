@@ -22,7 +22,7 @@ def _two_softmaxes(x: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _window(x: jax.Array) -> jax.Array:
-    return jax.lax.reduce_window(jnp.tanh(x), 0.0, jax.lax.add, (9, 9), (1, 1), "SAME")
+    return jax.lax.reduce_window(jnp.tanh(x), 0.0, jax.lax.add, (5, 5), (1, 1), "SAME")
 
 
 def _product(x: jax.Array, w: jax.Array) -> jax.Array:

@@ -361,3 +361,17 @@ def test_what_is_gathered_is_right(name):
     inputs = program.random_inputs()
     found, expected = program.run(*inputs), program.reference(*inputs)
     assert all(np.allclose(*each, rtol=1e-4, atol=1e-5, equal_nan=True) for each in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(("bins", "is_stored"), [(9, True), (8, False)])
+def test_what_few_neighbours_need_is_computed_once_if_no_thread_has_several(bins, is_stored):
+    """A thread has a vector of eight bins, or of four of them, but one of nine."""
+
+    def function(x, y):
+        angle = jnp.arctan2(x, y) * 3
+        spread = jnp.abs(angle[..., None] - jnp.arange(bins, dtype=jnp.float32))
+        return jnp.sum((jnp.maximum(0.0, 1 - spread) * x[..., None]).reshape(16, 32, 8, 32, 8, bins), (2, 4))
+
+    specs = ["f32[16,256,256]"] * 2
+    kernels = xgpu.compile(function, *specs).kernels
+    assert ("loop" in [kernel.emitter for kernel in kernels]) == is_stored

@@ -8,6 +8,7 @@ reads depend on none of the others. Where elements of a row need sums of it, the
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Self
 
 from xgpu import ir
@@ -20,7 +21,16 @@ from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values, apply_map, scalar_type
 from xgpu.emit.families.loop import block_field
 from xgpu.emit.family import Family
-from xgpu.emit.kernel_builder import KernelBuilder, Tensor, Variable, assign, entry_function, loop, values_of
+from xgpu.emit.kernel_builder import (
+    KernelBuilder,
+    Tensor,
+    Variable,
+    assign,
+    entry_function,
+    loop,
+    loop_while,
+    values_of,
+)
 from xgpu.emit.reduction_tiling import WARP, distances, power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import constant
@@ -202,6 +212,9 @@ class RecurrenceEmitter:
         if not recurrence.states:
             iterate(where[0])
             return
+        if recurrence.mask is not None:
+            with loop_while(lambda: code.emit_condition(operands, values_of(states)), states):
+                assign(states, code.emit_step(operands, indices[0], values_of(states)))
         run = self.schedule.together
         turns, rest = divmod(recurrence.trips, run)
         for first, times, each in ((0, turns, run), (turns * run, rest, 1)):
@@ -243,7 +256,9 @@ class _Code:
         if parts is None:
             loop = recurrence.loop
             raise InvalidInput("elements of this loop's state depend on others than themselves", source_of(loop))
-        labels = [*(f"stage{i or ''}" for i in range(len(parts) - 1)), "step"]
+        labels = [*(f"stage{i or ''}" for i in range(len(self._step.stages))), "step"]
+        if recurrence.mask is not None:
+            labels.insert(0, "condition")
         self._functions = [
             SubgraphFunctions(f"{name}__{label}", part, self._step.parameters)
             for label, part in zip(labels, parts, strict=True)
@@ -258,11 +273,15 @@ class _Code:
         """Return the states before the first iteration; ``operands`` are the parameters and the indices."""
         return [] if self._start is None else self._start.emit_call(operands)
 
+    def emit_condition(self, operands: Values, states: Values) -> ir.Value:
+        """Return whether an element goes on that has these states."""
+        return reduce(ir.arith.andi, self._functions[0].emit_call([*operands, *states]))
+
     def emit_step(self, operands: Values, time: ir.Value, states: Values) -> Values:
         """Return what the iteration ``time`` makes of the states: the next ones, and the updates."""
         counters = [_emit_counter(counter, time) for counter in self._recurrence.counters.values()]
         known = [*operands, *counters, *states]
-        *stages, last = self._functions
+        stages, last = self._functions[-1 - len(self._step.stages) : -1], self._functions[-1]
         number = 0
         for stage, functions in zip(self._step.stages, stages, strict=True):
             values, reduced = functions.emit_call(known), []

@@ -18,11 +18,12 @@ from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.in_place import UPDATE_SLICE
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.fusion.loops.counters import Counter, counters_of, numbers_of, trip_count, unchanging
+from xgpu.fusion.loops.masks import Mask
 from xgpu.indexing.access import Shape, dims, integers, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.records import dataclass
-from xgpu.structure import is_result_of, producer, terminator_of
+from xgpu.structure import body_of, is_result_of, producer, terminator_of
 
 _MOST_TRIPS = (1 << 31) - 64
 """Iterations that an index of 32 bits counts, even if rounded up."""
@@ -61,7 +62,8 @@ class Recurrence:
     """A loop of ``trips`` iterations; its counters, states and stacked results by their number in its state.
 
     Elements of ``shape`` are computed each for itself, but for the ``heroes``: reductions over rows of ``lanes``
-    neighbouring elements. Other arrays have as many elements, or one for so many neighbours.
+    neighbouring elements. Other arrays have as many elements, or one for so many neighbours. If it has a ``mask``, each
+    element goes through as many iterations as that says, and there are no counters and stacked results.
     """
 
     loop: ir.Operation
@@ -72,6 +74,7 @@ class Recurrence:
     heroes: tuple[ir.Operation, ...]
     shape: Shape
     lanes: int
+    mask: Mask | None = None
 
     @classmethod
     def of(cls, loop: ir.Operation) -> "Recurrence | None":
@@ -81,7 +84,9 @@ class Recurrence:
         """
         counters = counters_of(loop)
         trips = trip_count(loop, counters)
-        if trips is None or not 0 < trips <= _MOST_TRIPS:
+        if trips is None:
+            return cls._masked(loop)
+        if not 0 < trips <= _MOST_TRIPS:
             return None
         (body,) = loop.regions[1].blocks
         changing = [
@@ -103,6 +108,31 @@ class Recurrence:
                     loop, trips, counters, states, stacked, heroes, shape, max(map(_row_length, heroes), default=1)
                 )
         return None
+
+    @classmethod
+    def _masked(cls, loop: ir.Operation) -> "Recurrence | None":
+        """Return what kinds of state a loop has of which each element runs as often as a mask says."""
+        mask = Mask.of(loop)
+        if mask is None or not mask.keeps_states(loop):
+            return None
+        body = body_of(loop, 1)
+        states = tuple(i for i, argument in enumerate(body.arguments) if unchanging(argument, loop) == argument)
+        arrays = [*(body.arguments[number] for number in states), mask.elements]
+        shape = max(map(shape_of, arrays), key=math.prod)
+        sizes = [math.prod(shape_of(array)) for array in arrays]
+        if (
+            not states
+            or any(map(is_packed, arrays))
+            or not all(sizes)
+            or any(math.prod(shape) % size for size in sizes)
+        ):
+            return None
+        return cls(loop, 0, {}, states, {}, (), shape, 1, mask)
+
+    @property
+    def conditions(self) -> list[ir.Value]:
+        """The values that must all be true for an element to go on, if it has a mask."""
+        return [] if self.mask is None else [self.mask.elements, *self.mask.numbers]
 
     @property
     def next_states(self) -> list[ir.Value]:

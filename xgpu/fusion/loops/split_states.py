@@ -9,18 +9,20 @@ are written out.
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from functools import reduce
 
 from xgpu import ir
 from xgpu.fusion.fallback import BARRIER
 from xgpu.fusion.loops.counters import counters_of, trip_count, unchanging
 from xgpu.fusion.loops.elements import SCATTER, Elements, Index, NotSplit
+from xgpu.fusion.loops.masks import Mask
 from xgpu.fusion.loops.recurrences import Stacked, stacked_of
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.hlo.stablehlo_builder import hlo, inline_block, reshape, splat, tensor
+from xgpu.hlo.stablehlo_builder import hlo, inline_block, reduced, reshape, splat, tensor
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.records import dataclass
-from xgpu.structure import body_of, dtype_of, element_of, producer, terminator_of
+from xgpu.structure import body_of, dtype_of, element_of, is_used, producer, terminator_of
 
 LONGEST = (16, 8, 4)
 """Longest dimensions that are split, tried one after the other: a batch may be short as well."""
@@ -48,8 +50,8 @@ class SplitLoop:
 def with_split_states(loop: ir.Operation, longest: int) -> SplitLoop | None:
     """Return ``loop``, written again before it, with dimensions of up to ``longest`` elements of its states split.
 
-    None if its trip count is not known, if it has nothing to split, or too much, or if an element needs one of another
-    row.
+    None if neither its trip count is known nor a mask says how often each row runs, if it has nothing to split, or too
+    much, or if an element needs one of another row.
     """
     slots = _slots_of(loop, longest)
     if slots is None or sum(_operations(view.operation, longest) for view in body_of(loop, 1).operations) > _MOST_MADE:
@@ -100,14 +102,14 @@ def _slots_of(loop: ir.Operation, longest: int) -> list[_Slot] | None:
     """Return the states of the new loop; None if there are none to split, or too many."""
     counters = counters_of(loop)
     trips = trip_count(loop, counters)
-    if trips is None:
+    if trips is None and Mask.of(loop) is None:
         return None
     slots: list[_Slot] = []
     body = body_of(loop, 1)
     for number, argument in enumerate(body.arguments):
         if unchanging(argument, loop) != argument:
             continue
-        stacked = None if number in counters else stacked_of(loop, number, counters, trips)
+        stacked = None if number in counters or trips is None else stacked_of(loop, number, counters, trips)
         shape = shape_of(argument)
         whole = () if stacked is None else (stacked.dimension,)
         short = [size for i, size in enumerate(shape) if size <= longest and i not in whole]
@@ -117,7 +119,13 @@ def _slots_of(loop: ir.Operation, longest: int) -> list[_Slot] | None:
             left = [size for size, at in zip(shape, index, strict=True) if at is None]
             slots.append(_Slot(number, index, tensor(left, element_of(argument)), stacked))
     changing = {slot.number for slot in slots}
-    return slots if len(slots) > len(changing) else None
+    return slots if len(slots) > len(changing) or _has_short_rows(body, longest) else None
+
+
+def _has_short_rows(body: ir.Block, longest: int) -> bool:
+    """Whether something is computed in a loop's body that has both short dimensions and others."""
+    shapes = [shape_of(result) for view in body.operations for result in view.operation.results]
+    return any(min(shape, default=0) <= longest < max(shape, default=0) for shape in shapes)
 
 
 def indices_of(shape: Shape, longest: int, whole: Sequence[int] = ()) -> Iterator[Index]:
@@ -154,6 +162,8 @@ class _Writer:
 
     def _condition(self, block: ir.Block) -> list[ir.Value]:
         old = body_of(self._old, 0)
+        if (mask := Mask.of(self._old)) is not None:
+            return [self._masked(mask, self._elements(old, block))]
         numbers = {slot.number: i for i, slot in enumerate(self._slots) if not slot.type.rank}
         used = [number for number, argument in enumerate(old.arguments) if list(argument.uses)]
         values: list[ir.Value] = list(old.arguments)
@@ -167,17 +177,30 @@ class _Writer:
                 raise NotSplit
         return inline_block(old, values)
 
-    def _next(self, block: ir.Block) -> list[ir.Value]:
-        old = body_of(self._old, 1)
+    def _masked(self, mask: Mask, elements: Elements) -> ir.Value:
+        """Return whether any element of a mask is true, and all numbers are; rows have an element each."""
+        rank = len(shape_of(mask.elements))
+        if min(shape_of(mask.elements)) <= self._longest:
+            raise NotSplit
+        rows = elements.of(mask.elements, (None,) * rank)
+        numbers = [elements.of(number, ()) for number in mask.numbers]
+        start = splat(0, tensor([], element_of(rows)))
+        return reduce(hlo.and_, numbers, reduced(rows, start, range(rank), hlo.or_))
+
+    def _elements(self, old: ir.Block, block: ir.Block) -> Elements:
+        """Return what makes elements of the values of a block of the old loop, in that of the new one."""
         pairs = list(zip(self._slots, block.arguments, strict=True))
         known = {(old.arguments[slot.number], slot.index): new for slot, new in pairs if slot.stacked is None}
-        elements = Elements(self._old, self._longest, known)
-        end = terminator_of(old)
+        return Elements(self._old, self._longest, known)
+
+    def _next(self, block: ir.Block) -> list[ir.Value]:
+        old = body_of(self._old, 1)
+        elements, end = self._elements(old, block), terminator_of(old)
         return [
             elements.of(end.operands[slot.number], slot.index)
             if slot.stacked is None
             else self._stacked(slot, new, elements)
-            for slot, new in pairs
+            for slot, new in zip(self._slots, block.arguments, strict=True)
         ]
 
     def _stacked(self, slot: _Slot, array: ir.Value, elements: Elements) -> ir.Value:
@@ -200,7 +223,7 @@ class _Writer:
         for slot, result in zip(self._slots, self.loop.results, strict=True):
             parts.setdefault(slot.number, []).append((slot.index, result))
         for number, result in enumerate(self._old.results):
-            if number not in parts:
+            if number not in parts or not is_used(result):
                 yield self._old.operands[number]
             else:
                 yield _joined(shape_of(result), [index for index, _ in parts[number]], [v for _, v in parts[number]])

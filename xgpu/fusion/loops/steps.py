@@ -15,7 +15,17 @@ from xgpu.hlo.stablehlo_builder import broadcast, reshape
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.records import dataclass
-from xgpu.structure import behind, body_of, captured, copy_operation, is_argument, is_constant, longest_chains, producer
+from xgpu.structure import (
+    backward_slice,
+    behind,
+    body_of,
+    captured,
+    copy_operation,
+    is_argument,
+    is_constant,
+    longest_chains,
+    producer,
+)
 
 _SPREADING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 _MOST_ARRAYS = 128
@@ -46,6 +56,9 @@ class Step:
         (body,) = loop.regions[1].blocks
         own = [body.arguments[number] for number in (*recurrence.counters, *recurrence.states)]
         self._block = _Block(recurrence, [*given, *own])
+        for number in recurrence.states:
+            self._block.copies[body_of(loop, 0).arguments[number]] = self._block.copies[body.arguments[number]]
+        self._conditions = [self._block.make(value) for value in recurrence.conditions]
         self.results = [self._block.make(value) for value in recurrence.results]
         self.parameters = self._block.arguments[: len(given)]
         self.injected: Injected = {
@@ -75,12 +88,17 @@ class Step:
         return [op for op in found if op not in rows and op.name != "func.return"]
 
     def partitions(self) -> list[Partition] | None:
-        """Return partitions for the operands of each stage, then for results; None if they need others' elements."""
+        """Return partitions for the operands of each stage, then for results; None if they need others' elements.
+
+        If the recurrence has a mask, one for its conditions is the first.
+        """
         roots = [[v for each in stage for v in (*each.operands, *each.starts)] for stage in self.stages]
-        self._block.end([value for values in (*roots, self.results) for value in values])
+        first = [self._conditions] if self._conditions else []
+        self._block.end([value for values in (*first, *roots, self.results) for value in values])
         found = []
         injected = dict(self.injected)
-        for values, reduced in zip((*roots, self.results), (*self._reduced, {}), strict=True):
+        made: list[Injected] = [*({} for _ in first), *self._reduced, {}]
+        for values, reduced in zip((*first, *roots, self.results), made, strict=True):
             part = partition(self._block.block, values, injected)
             if any(_is_elsewhere(part, number, position) for number, position in part.scope_of):
                 return None
@@ -101,8 +119,8 @@ def _is_elsewhere(part: Partition, number: int, position: int) -> bool:
 
 def step_of(recurrence: Recurrence) -> Step | None:
     """Return an iteration of a loop; None if part of it falls back to XLA, or needs an iteration space of its own."""
-    (body,) = recurrence.loop.regions[1].blocks
-    *operations, _ = (view.operation for view in body.operations)
+    *operations, _ = (view.operation for view in body_of(recurrence.loop, 1).operations)
+    operations += backward_slice(recurrence.conditions, lambda value: not _is_within(value, recurrence.loop))
     if any(op.name != BARRIER and (op.name not in OPERATIONS or fallback_reason(op)) for op in operations):
         return None
     read = arrays_read(recurrence)
@@ -110,6 +128,11 @@ def step_of(recurrence: Recurrence) -> Step | None:
         return None
     step = Step(recurrence, read)
     return None if any(map(is_hero, step.operations)) else step
+
+
+def _is_within(value: ir.Value, loop: ir.Operation) -> bool:
+    """Whether a value is computed in one of a loop's blocks."""
+    return not is_argument(value) and producer(value).parent == loop
 
 
 class Start:
@@ -185,10 +208,15 @@ def _needed(value: ir.Value, loop: ir.Operation) -> list[ir.Value]:
 def arrays_read(recurrence: Recurrence) -> list[ir.Value]:
     """Return the values around a loop that its iterations read, except constants of one number."""
     loop = recurrence.loop
-    (body,) = loop.regions[1].blocks
-    own = {body.arguments[number] for number in (*recurrence.counters, *recurrence.states)}
-    inside = {value for op in body.operations for value in op.operation.results} | set(body.arguments)
-    pending = recurrence.results
+    blocks = [body_of(loop, 0), body_of(loop, 1)] if recurrence.mask else [body_of(loop, 1)]
+    own = {block.arguments[number] for block in blocks for number in (*recurrence.counters, *recurrence.states)}
+    inside = {
+        value
+        for block in blocks
+        for values in (block.arguments, *(op.operation.results for op in block.operations))
+        for value in values
+    }
+    pending = [*recurrence.results, *recurrence.conditions]
     seen, found = set(pending), dict[ir.Value, None]()
     while pending:
         value = pending.pop()

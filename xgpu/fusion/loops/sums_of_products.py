@@ -24,8 +24,8 @@ def uses_elements_once(op: ir.Operation) -> bool:
     """
     arrays = (*op.operands, op.results[0])
     pairs = length_of_sums(op) * math.prod(shape_of(op.results[0]))
-    is_real = all(dtype.is_float or dtype.is_integer for dtype in map(dtype_of, arrays))
-    return is_real and 0 < pairs <= max(math.prod(shape_of(value)) for value in arrays)
+    is_of_numbers = all(dtype_of(value).kind != "bool" for value in arrays)
+    return is_of_numbers and 0 < pairs <= max(math.prod(shape_of(value)) for value in arrays)
 
 
 def array_of(op: ir.Operation, number: int) -> tuple[ir.Value, list[int]]:

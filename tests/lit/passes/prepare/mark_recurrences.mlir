@@ -162,3 +162,56 @@ func.func @main(%x: tensor<4x9xf32>, %start: tensor<4x9xf32>) -> tensor<4x9xf32>
   }
   return %r#1 : tensor<4x9xf32>
 }
+
+// -----
+
+// An element leaves the loop as soon as its mask is false, as it stays what it is then; the count is nobody's result.
+
+// CHECK-LABEL: func.func @main
+// CHECK: stablehlo.while
+// CHECK-SAME: xgpu.recurrence
+func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<64xf32>
+  cond {
+    %n = stablehlo.constant dense<10> : tensor<i32>
+    %false = stablehlo.constant dense<false> : tensor<i1>
+    %limit = stablehlo.constant dense<9.0> : tensor<64xf32>
+    %mask = stablehlo.compare LT, %y, %limit : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xi1>
+    %any = stablehlo.reduce(%mask init: %false) applies stablehlo.or across dimensions = [0] : (tensor<64xi1>, tensor<i1>) -> tensor<i1>
+    %few = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %more = stablehlo.and %few, %any : tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    %limit = stablehlo.constant dense<9.0> : tensor<64xf32>
+    %mask = stablehlo.compare LT, %y, %limit : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xi1>
+    %twice = stablehlo.add %y, %y : tensor<64xf32>
+    %new = stablehlo.select %mask, %twice, %y : tensor<64xi1>, tensor<64xf32>
+    stablehlo.return %j, %new : tensor<i32>, tensor<64xf32>
+  }
+  return %0#1 : tensor<64xf32>
+}
+
+// -----
+
+// Elements go on changing until none needs to.
+
+// CHECK-LABEL: func.func @main
+// CHECK: stablehlo.while
+// CHECK-NOT: xgpu.recurrence
+func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %0 = stablehlo.while(%y = %x) : tensor<64xf32>
+  cond {
+    %false = stablehlo.constant dense<false> : tensor<i1>
+    %limit = stablehlo.constant dense<9.0> : tensor<64xf32>
+    %mask = stablehlo.compare LT, %y, %limit : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xi1>
+    %any = stablehlo.reduce(%mask init: %false) applies stablehlo.or across dimensions = [0] : (tensor<64xi1>, tensor<i1>) -> tensor<i1>
+    stablehlo.return %any : tensor<i1>
+  } do {
+    %twice = stablehlo.add %y, %y : tensor<64xf32>
+    stablehlo.return %twice : tensor<64xf32>
+  }
+  return %0 : tensor<64xf32>
+}

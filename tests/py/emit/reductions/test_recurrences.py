@@ -20,6 +20,7 @@ OF_SEVERAL_KERNELS = {
     *("gradient-of-gates", "several-states", "counters", "gates-of-a-batch", "state-space-of-a-batch"),
     *("rows", "rows-of-two", "rows-of-a-warp", "rows-f64"),
     *recurrences.SHORT,
+    *recurrences.MASKED,
 }
 
 

@@ -46,3 +46,43 @@ def test_what_a_product_reads_is_stored_if_that_takes_less(of_element: Any, kern
     assert len(program.launches) == kernels
     x, w = program.random_inputs(0)
     np.testing.assert_allclose(program.run(x, w, on="host")[0], function(x, w), rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("equation", "specs", "is_kernel"),
+    [
+        # A gate of a quantum circuit, and rotations of many points.
+        ("ab,xby->xay", ("c64[2,2]", "c64[64,2,8192]"), True),
+        ("nij,njk->nik", ("f32[70000,3,3]", "f32[70000,3,3]"), True),
+        ("ni,ij->nj", ("bf16[400000,4]", "bf16[4,4]"), True),
+        ("ni,ij->nj", ("f32[400000,5]", "f32[5,5]"), False),
+    ],
+)
+def test_sums_of_few_terms_are_kernels_however_many_there_are(equation, specs, is_kernel):
+    compiled = xgpu.compile(lambda x, y: jnp.einsum(equation, x, y), *specs)
+    assert ("dot_general" not in str(compiled.main)) == is_kernel
+    if is_kernel:
+        x, y = compiled.random_inputs(1)
+        np.testing.assert_allclose(
+            np.asarray(compiled.run(x, y)[0], np.complex64),
+            np.asarray(compiled.reference(x, y)[0], np.complex64),
+            rtol=1e-2 if specs[0].startswith("bf16") else 1e-5,
+            atol=1e-5,
+        )
+
+
+@pytest.mark.parametrize(
+    ("equation", "specs"),
+    [
+        # The kernel of a state space by its modes, and a form that is conjugated.
+        ("hn,hnl->hl", ("c64[12,32]", "c64[12,32,70]")),
+        ("bij,bj->bi", ("c64[7,33,33]", "c64[7,33]")),
+        ("i,i->", ("c128[1023]", "c128[1023]")),
+    ],
+)
+def test_complex_products_with_vectors_are_sums(equation, specs):
+    compiled = xgpu.compile(lambda x, y: jnp.einsum(equation, jnp.exp(x), y.conj()), *specs)
+    assert compiled.main is None
+    x, y = compiled.random_inputs(1)
+    result, expected = compiled.run(x, y)[0], compiled.reference(x, y)[0]
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4 * np.max(np.abs(expected)))

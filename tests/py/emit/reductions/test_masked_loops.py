@@ -1,0 +1,121 @@
+"""Loops that run until no element needs another iteration: which are one kernel, and what that computes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import xgpu
+from tests.py.emit.emitters import emitter_of
+from xgpu.tools.programs import recurrences
+
+PROGRAMS = {program.name: program for program in recurrences.programs()}
+
+
+def emitters(compiled):
+    return [kernel.emitter for kernel in compiled.kernels]
+
+
+@pytest.mark.parametrize("name", sorted(recurrences.MASKED))
+def test_a_loop_of_which_each_element_leaves_by_itself_is_one_kernel(name):
+    compiled = PROGRAMS[name].compile()
+    assert emitters(compiled).count("recurrence") == 1
+    assert compiled.main is None
+
+
+def doubled(more, step, results=lambda x, i: x):
+    """A loop over a state of 33 numbers and a count, as a user writes it with ``jnp.any``."""
+
+    def function(x):
+        return results(*lax.while_loop(lambda s: more(*s) & (s[1] < 9), lambda s: (step(*s), s[1] + 1), (x, 0)))
+
+    return function
+
+
+def kept(x, i):
+    return jnp.where(x < 9, 2 * x + 1, x)
+
+
+@pytest.mark.parametrize(
+    ("loop", "is_one"),
+    [
+        (doubled(lambda x, i: jnp.any(x < 9), kept), True),
+        (doubled(lambda x, i: jnp.any(x < 9) & (i < 2), kept), True),
+        # How often all ran.
+        (doubled(lambda x, i: jnp.any(x < 9), kept, lambda x, i: (x, i)), False),
+        # Elements go on changing where their mask is false, or are kept by another mask.
+        (doubled(lambda x, i: jnp.any(x < 9), lambda x, i: 2 * x + 1), False),
+        (doubled(lambda x, i: jnp.any(x < 9), lambda x, i: jnp.where(x < 8, 2 * x + 1, x)), False),
+        (doubled(lambda x, i: jnp.any(x < 9), lambda x, i: jnp.where(x[::-1] < 9, 2 * x + 1, x)), False),
+        (doubled(lambda x, i: jnp.any(x < 9), lambda x, i: jnp.where(x < 9, x, 2 * x + 1)), False),
+        # All go on until none needs to, or as long as all need to.
+        (doubled(lambda x, i: jnp.max(x) < 9, kept), False),
+        (doubled(lambda x, i: jnp.all(x < 9), kept), False),
+        (doubled(lambda x, i: jnp.any(x[:9] < 9), kept), False),
+        (doubled(lambda x, i: jnp.any(x < 9) & jnp.any(x < 8), kept), False),
+        # Elements depend on others.
+        (doubled(lambda x, i: jnp.any(x < 9), lambda x, i: jnp.where(x < 9, x[::-1] + 9, x)), False),
+        (doubled(lambda x, i: jnp.any(x < 9), lambda x, i: jnp.where(x < 9, x + 1 + jnp.max(x), x)), False),
+    ],
+)
+def test_which_loops_are_one_kernel(loop, is_one):
+    compiled = xgpu.compile(loop, "f32[33]")
+    assert ("recurrence" in emitters(compiled)) == is_one
+    x = np.linspace(1, 12, 33, dtype=np.float32)
+    expected = jax.tree.leaves(jax.jit(loop)(x))
+    for result, other in zip(jax.tree.leaves(xgpu.jit(loop)(x)), expected, strict=True):
+        np.testing.assert_array_equal(result, other)
+
+
+def test_numbers_that_never_begin():
+    loop = doubled(lambda x, i: jnp.any(x < 9), kept)
+    x = np.array([np.nan, 9, np.inf, -0.0, 10, -1.0], np.float32)
+    np.testing.assert_array_equal(xgpu.jit(loop)(x), jax.jit(loop)(x))
+    np.testing.assert_array_equal(xgpu.jit(loop)(x[:1]), x[:1])
+
+
+@pytest.mark.parametrize("name", ["gamma", "beta", "t"])
+def test_random_numbers_that_are_rejected(name):
+    draws = {"gamma": (0.5,), "beta": (0.5, 1.5), "t": (3.0,)}[name]
+
+    def function(seed):
+        return getattr(jax.random, name)(jax.random.key(seed), *draws, (129,))
+
+    assert "recurrence" in emitters(xgpu.compile(function, "s32[]"))
+    np.testing.assert_allclose(xgpu.jit(function)(3), jax.jit(function)(3), rtol=1e-4)
+
+
+def test_special_functions_are_one_loop_for_each_element():
+    def function(a, x):
+        return jax.scipy.special.betainc(a, 2.0, x), jax.scipy.special.gammainc(a, 4 * x)
+
+    compiled = xgpu.compile(function, "f32[65]", "f32[65]")
+    assert compiled.main is None
+    a, x = np.linspace(0.5, 8, 65, dtype=np.float32), np.linspace(0, 1, 65, dtype=np.float32)
+    for result, expected in zip(xgpu.jit(function)(a, x), jax.jit(function)(a, x), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1,), (31,), (1023, 65), (7, 1, 19)], ids=str)
+def test_every_element_is_written_once(shape):
+    def function(x):
+        return lax.while_loop(lambda x: jnp.any(x < 9), lambda x: jnp.where(x < 9, 2 * x + 1, x), x)
+
+    emitter = emitter_of(xgpu.compile(function, f"f32[{','.join(map(str, shape))}]"))
+    assert emitter.thread_to_output(0).is_bijection(shape) is True
+
+
+def test_rows_of_three_in_the_body_are_no_state():
+    """Distances from a ray that starts anew for each element."""
+
+    def function(x):
+        def step(_, t):
+            return t + jnp.sqrt(jnp.sum((x * t[:, None] - 1) ** 2, -1))
+
+        return lax.fori_loop(0, 9, step, x[:, 0])
+
+    compiled = xgpu.compile(function, "f32[33,3]")
+    assert emitters(compiled) == ["recurrence"]
+    (x,) = compiled.random_inputs(1)
+    np.testing.assert_allclose(compiled.run(x)[0], compiled.reference(x)[0], rtol=1e-4)

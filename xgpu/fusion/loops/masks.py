@@ -1,0 +1,139 @@
+"""Loops that run until no element needs another iteration, as `jax.vmap` makes them of loops over single numbers.
+
+Their condition is whether any element of a mask is true, and where it is false no element of a state changes any more:
+the next one is ``select(mask, new, old)``. So each element may leave the loop as soon as its own mask is false.
+"""
+
+from collections.abc import Hashable
+
+from xgpu import ir
+from xgpu.analysis.combiners import combiners
+from xgpu.fusion.fallback import BARRIER
+from xgpu.fusion.loops.counters import unchanging
+from xgpu.hlo.constants import is_number
+from xgpu.indexing.access import integers, shape_of
+from xgpu.records import dataclass
+from xgpu.structure import attributes_of, body_of, dtype_of, is_result_of, is_used, producer, terminator_of
+
+_REDUCE = "stablehlo.reduce"
+_SPREAD, _CONVERT = "stablehlo.broadcast_in_dim", "stablehlo.convert"
+
+
+@dataclass(frozen=True)
+class Mask:
+    """The places where a loop goes on: at elements of ``elements``, as long as all ``numbers`` are true.
+
+    Both are values of the block that computes the loop's condition.
+    """
+
+    elements: ir.Value
+    numbers: tuple[ir.Value, ...]
+
+    @classmethod
+    def of(cls, loop: ir.Operation) -> "Mask | None":
+        """Return where a loop goes on; None if its condition is no such one."""
+        (condition,) = terminator_of(body_of(loop, 0)).operands
+        terms = _terms(condition)
+        masks = {term: mask for term in terms if (mask := _any_of(term)) is not None}
+        if len(masks) != 1:
+            return None
+        ((found, elements),) = masks.items()
+        return cls(elements, tuple(term for term in terms if term != found))
+
+    def keeps_states(self, loop: ir.Operation) -> bool:
+        """Whether elements of a loop's state stay as they are where the mask is false.
+
+        Numbers that all elements share, such as a count of iterations, go on changing, so they must not be results.
+        """
+        names, body = _Names(loop), body_of(loop, 1)
+        return all(
+            value == argument
+            or (not shape_of(argument) and not is_used(result))
+            or _is_kept(value, argument, self.elements, names)
+            for argument, value, result in zip(body.arguments, terminator_of(body).operands, loop.results, strict=True)
+        )
+
+
+def _terms(condition: ir.Value) -> list[ir.Value]:
+    """Return the values that must all be true for a condition to be."""
+    found, pending = list[ir.Value](), [condition]
+    while pending:
+        value = pending.pop()
+        if is_result_of(value, "stablehlo.and"):
+            pending += producer(value).operands
+        else:
+            found.append(value)
+    return found
+
+
+def _any_of(value: ir.Value) -> ir.Value | None:
+    """Return the mask of which a condition is whether any element is true."""
+    if not is_result_of(value, _REDUCE):
+        return None
+    op = producer(value)
+    if len(op.results) != 1 or dtype_of(value).kind != "bool" or [each.function for each in combiners(op)] != ["or"]:
+        return None
+    array, start = op.operands
+    return array if is_number(start, 0) and len(integers(op, "dimensions")) == len(shape_of(array)) else None
+
+
+def _is_kept(value: ir.Value, argument: ir.Value, mask: ir.Value, names: "_Names") -> bool:
+    """Whether the next value of a state is the present one where a mask is false."""
+    value = _behind_barriers(value)
+    if is_result_of(value, "stablehlo.and"):
+        # The mask itself, which is false where it was.
+        return names.of(argument) == names.of(mask) and argument in list(producer(value).operands)
+    if not is_result_of(value, "stablehlo.select"):
+        return False
+    chosen, _, other = producer(value).operands
+    if names.of(other) != names.of(argument) or len(shape_of(chosen)) != len(shape_of(value)):
+        return False
+    while is_result_of(chosen, _SPREAD) and names.of(chosen) != names.of(mask):
+        op = producer(chosen)
+        (source,), places = op.operands, integers(op, "broadcast_dimensions")
+        # A row's element decides for all of the row.
+        if list(places) != list(range(len(places))) or shape_of(source) != shape_of(chosen)[: len(places)]:
+            return False
+        chosen = source
+    return names.of(chosen) == names.of(mask)
+
+
+def _behind_barriers(value: ir.Value) -> ir.Value:
+    while is_result_of(value, BARRIER):
+        value = producer(value).operands[ir.OpResult(value).result_number]
+    return value
+
+
+class _Names:
+    """Numbers for the values of a loop's blocks: two have the same one if they are computed in the same way."""
+
+    def __init__(self, loop: ir.Operation):
+        self._loop = loop
+        self._numbers: dict[Hashable, int] = {}
+        self._names: dict[ir.Value, int] = {}
+        for block in (body_of(loop, 0), body_of(loop, 1)):
+            for number, argument in enumerate(body_of(loop, 1).arguments):
+                around = unchanging(argument, loop)
+                self._names[block.arguments[number]] = self._number(number if around == argument else around)
+            for view in block.operations:
+                self._name(view.operation)
+
+    def of(self, value: ir.Value) -> int:
+        """Return the number of a value of the loop's blocks, or from around it."""
+        return self._names[value] if value in self._names else self._number(value)
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def _name(self, op: ir.Operation) -> None:
+        for number, result in enumerate(op.results):
+            if op.name == BARRIER:
+                self._names[result] = self.of(op.operands[number])
+            elif len(op.operands) == 1 and op.operands[0].type == result.type and op.name in (_SPREAD, _CONVERT):
+                self._names[result] = self.of(op.operands[0])
+            elif len(op.regions):
+                self._names[result] = self._number(result)
+            else:
+                operands = tuple(self.of(operand) for operand in op.operands)
+                attributes = frozenset(attributes_of(op).items())
+                self._names[result] = self._number((op.name, number, result.type, attributes, operands))
