@@ -20,7 +20,7 @@ from xgpu.structure import element_of, is_argument, is_result_of, is_shared, pro
 _MOST_THROUGH = 4
 """Operations one after the other that slices compute of parts: each slice has its own."""
 _SAME_FOR_MANY = ("stablehlo.broadcast_in_dim", "stablehlo.constant")
-_MOST_SLICES = 64
+_MOST_SLICES = 16
 """Slices that compute what they read by themselves: there is code for each."""
 _CONCATENATE, _SLICE, _RESHAPE, _PAD = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape", "pad"))
 
@@ -82,36 +82,57 @@ class _Box:
         return tuple(start + (size - 1) * stride + 1 for start, size, stride in taken)
 
 
-def _value_of(box: _Box, depth: int = 0) -> ir.Value | None:
+def _value_of(box: _Box) -> ir.Value | None:
     """Return the elements of a box, made of a part or computed of parts; None if neither holds all of it."""
-    found = _part(box)
-    if found is not None:
+    if (found := _part(box)) is not None:
         return _cut(found)
-    op = None if is_argument(box.array) else producer(box.array)
-    if op is None or depth == _MOST_THROUGH or op.name not in OPERATIONS or access_kind(op) != "elementwise":
-        return None
-    if len(op.results) > 1 or (is_shared(box.array) if depth else not _is_only_sliced(box.array)):
-        return None
-    whole = [operand for operand in op.operands if shape_of(operand) == shape_of(box.array)]
-    inner = {operand: _value_of(replace(box, array=operand), depth + 1) for operand in dict.fromkeys(whole)}
-    others = [operand for operand, value in inner.items() if value is None]
-    if len(others) == len(inner) or not all(is_result_of(operand, *_SAME_FOR_MANY) for operand in others):
-        return None
-    taken = {
-        operand: reshape(_cut(replace(box, array=operand)) if value is None else value, box.sizes)
-        for operand, value in inner.items()
-    }
-    computed = op.clone()
-    for number, operand in enumerate(op.operands):
-        computed.operands[number] = taken.get(operand, operand)
-    computed.results[0].set_type(tensor(box.sizes, element_of(box.array)))
-    return computed.results[0]
+    # All of its slices are of parts then, so that it is computed no more.
+    if not is_argument(box.array) and _is_only_sliced(box.array):
+        slices = [_Box.of(use.owner.operation) for use in box.array.uses]
+        if all(each is not None and _is_of_parts(each) for each in slices):
+            return _computed(box)
+    return None
 
 
 def _is_only_sliced(value: ir.Value) -> bool:
     """Whether a value is read by slices alone, and by few."""
     users = [use.owner.operation for use in islice(value.uses, _MOST_SLICES + 1)]
     return len(users) <= _MOST_SLICES and all(user.name == _SLICE for user in users)
+
+
+def _is_of_parts(box: _Box, depth: int = 0) -> bool:
+    """Whether all of a box is computed of parts, element by element, and of what is the same for many elements."""
+    op = None if is_argument(box.array) else producer(box.array)
+    if op is None or depth == _MOST_THROUGH or op.name not in OPERATIONS or access_kind(op) != "elementwise":
+        return False
+    if len(op.results) > 1 or (depth and is_shared(box.array)):
+        return False
+    others = [each for each in _same_places(op, box) if _part(each) is None and not _is_of_parts(each, depth + 1)]
+    are_same = all(is_result_of(each.array, *_SAME_FOR_MANY) for each in others)
+    return are_same and len(others) < len(_same_places(op, box))
+
+
+def _same_places(op: ir.Operation, box: _Box) -> list[_Box]:
+    """Return the box in each operand of an element-wise operation, but for single elements, each once."""
+    whole = [operand for operand in op.operands if shape_of(operand) == shape_of(box.array)]
+    return [replace(box, array=operand) for operand in dict.fromkeys(whole)]
+
+
+def _computed(box: _Box) -> ir.Value:
+    """Return the elements of a box that `_is_of_parts`, computed by operations of their own."""
+    op = producer(box.array)
+    taken = dict[ir.Value, ir.Value]()
+    for each in _same_places(op, box):
+        found = _part(each)
+        if found is not None or not _is_of_parts(each, 1):
+            taken[each.array] = reshape(_cut(found or each), box.sizes)
+        else:
+            taken[each.array] = _computed(each)
+    computed = op.clone()
+    for number, operand in enumerate(op.operands):
+        computed.operands[number] = taken.get(operand, operand)
+    computed.results[0].set_type(tensor(box.sizes, element_of(box.array)))
+    return computed.results[0]
 
 
 def _part(box: _Box | None) -> _Box | None:
