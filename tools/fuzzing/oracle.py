@@ -1,11 +1,13 @@
 """The oracle: what XLA for the CPU makes of a graph's own text, to which nothing of xgpu's has been done.
 
-Three things must be said otherwise, and are said in the graph. StableHLO lets a compiler take in what a reduction
+Some things must be said otherwise, and are said in the graph. StableHLO lets a compiler take in what a reduction
 starts from any number of times; XLA takes it in never, once or for each part that it reduces. So the graph for XLA
 takes it in by an operation of its own after the reduction, which starts from what changes nothing. And XLA refuses
 reductions of floats of different types together, and fails at windows and scatters of different types, so that each
 array there is reduced by itself. And XLA takes the lower bound of a clamp for no larger than the upper one where it
-simplifies what follows, so that the graph for it has a maximum and a minimum.
+simplifies what follows, so that the graph for it has a maximum and a minimum. And where XLA computes a convolution of
+constants itself, sums of integers stay at the largest number instead of wrapping around, as they do in the code that it
+compiles: so the graph for it has barriers before convolutions.
 """
 
 import itertools
@@ -63,6 +65,8 @@ def as_xla_means_it(graph: Graph) -> Graph:
             nodes += _split(node)
         elif node.op == "clamp":
             nodes += _extrema(node, values, numbers)
+        elif node.op == "convolution":
+            nodes += _behind_barrier(node, values, numbers)
         else:
             nodes.append(node)
     return replace(graph, nodes=tuple(nodes), values=values)
@@ -76,6 +80,13 @@ def _split(node: Node) -> list[Node]:
         operands = (node.operands[i], *shared, node.operands[len(node.operands) - count + i])
         made.append(replace(node, operands=operands, params={**node.params, "combiners": (name,)}, results=(result,)))
     return made
+
+
+def _behind_barrier(node: Node, values: dict[int, Value], numbers: Iterator[int]) -> list[Node]:
+    """Return a node whose operands are not known to be constants, after a barrier that hands them on."""
+    handed = tuple(itertools.islice(numbers, len(node.operands)))
+    values.update({new: values[old] for new, old in zip(handed, node.operands, strict=True)})
+    return [Node("optimization_barrier", node.operands, {}, handed), replace(node, operands=handed)]
 
 
 def _extrema(node: Node, values: dict[int, Value], numbers: Iterator[int]) -> list[Node]:

@@ -5,6 +5,7 @@ cases of its own.
 """
 
 import importlib
+import itertools
 import operator
 import os
 import time
@@ -342,3 +343,13 @@ def test_what_counts_as_ending_badly(code: int, stderr: str, wrong: str | None) 
     complaint = fuzz_inputs.complaint(case, fuzz_inputs.Outcome(code, stderr))
     assert (complaint is None) == (wrong is None)
     assert (wrong or "") in (complaint or "")
+
+
+def test_convolutions_are_computed_at_run_time() -> None:
+    """XLA's sums of constants that it convolves itself stay at the largest number, and do not wrap around."""
+    graphs = (generate(seed) for seed in itertools.count())
+    graph = next(graph for graph in graphs if any(node.op == "convolution" for node in graph.nodes))
+    given = as_xla_means_it(graph)
+    barriers = {value for node in given.nodes if node.op == "optimization_barrier" for value in node.results}
+    assert all(barriers.issuperset(node.operands) for node in given.nodes if node.op == "convolution")
+    assert failure_of(graph, Variant(), "host") is None
