@@ -3,25 +3,17 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.constants.integers import known_integers
 from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place
-from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import reshape, tensor
 from xgpu.indexing.access import Shape, integer, integers, shape_of
-from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.records import dataclass
-from xgpu.structure import element_of, is_argument, is_result_of, is_shared, producer, replace_op
+from xgpu.structure import element_of, is_argument, producer, replace_op
 
-_MOST_THROUGH = 4
-"""Operations one after the other that slices compute of parts: each slice has its own."""
-_SAME_FOR_MANY = ("stablehlo.broadcast_in_dim", "stablehlo.constant")
-_MOST_SLICES = 16
-"""Slices that compute what they read by themselves: there is code for each."""
 _CONCATENATE, _SLICE, _RESHAPE, _PAD = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape", "pad"))
 
 
@@ -33,9 +25,7 @@ class SliceParts(OperationRewrite):
     reads one word would otherwise ask of every element which part it lies in, and a chain of keys, each derived from
     the words of the one before, would be computed twice as often with every step. A slice that lies in a single part is
     a slice of that part. Parts are those of a concatenation, what a pad is put around, and, where the place of an
-    update is known, the update and the array around it. Where only slices read what is computed of such values element
-    by element, and of broadcasts, as of colours that are scaled and then taken apart, each computes it of its own part.
-    Needs: nothing.
+    update is known, the update and the array around it. Needs: nothing.
 
     ```mlir
     %0 = stablehlo.concatenate %a, %b, dim = 0 : (tensor<2xf32>, tensor<6xf32>) -> tensor<8xf32>
@@ -53,8 +43,8 @@ class SliceParts(OperationRewrite):
 
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a slice if all of it lies in one part."""
-        if (box := _Box.of(op)) is not None and (found := _value_of(box)) is not None:
-            replace_op(op, [reshape(found, shape_of(op.results[0]))])
+        if (found := _part(_Box.of(op))) is not None:
+            replace_op(op, [reshape(_cut(found), shape_of(op.results[0]))])
 
 
 @dataclass(frozen=True)
@@ -80,59 +70,6 @@ class _Box:
         """The indices after the last ones."""
         taken = zip(self.starts, self.sizes, self.strides, strict=True)
         return tuple(start + (size - 1) * stride + 1 for start, size, stride in taken)
-
-
-def _value_of(box: _Box) -> ir.Value | None:
-    """Return the elements of a box, made of a part or computed of parts; None if neither holds all of it."""
-    if (found := _part(box)) is not None:
-        return _cut(found)
-    # All of its slices are of parts then, so that it is computed no more.
-    if not is_argument(box.array) and _is_only_sliced(box.array):
-        slices = [_Box.of(use.owner.operation) for use in box.array.uses]
-        if all(each is not None and _is_of_parts(each) for each in slices):
-            return _computed(box)
-    return None
-
-
-def _is_only_sliced(value: ir.Value) -> bool:
-    """Whether a value is read by slices alone, and by few."""
-    users = [use.owner.operation for use in islice(value.uses, _MOST_SLICES + 1)]
-    return len(users) <= _MOST_SLICES and all(user.name == _SLICE for user in users)
-
-
-def _is_of_parts(box: _Box, depth: int = 0) -> bool:
-    """Whether all of a box is computed of parts, element by element, and of what is the same for many elements."""
-    op = None if is_argument(box.array) else producer(box.array)
-    if op is None or depth == _MOST_THROUGH or op.name not in OPERATIONS or access_kind(op) != "elementwise":
-        return False
-    if len(op.results) > 1 or (depth and is_shared(box.array)):
-        return False
-    others = [each for each in _same_places(op, box) if _part(each) is None and not _is_of_parts(each, depth + 1)]
-    are_same = all(is_result_of(each.array, *_SAME_FOR_MANY) for each in others)
-    return are_same and len(others) < len(_same_places(op, box))
-
-
-def _same_places(op: ir.Operation, box: _Box) -> list[_Box]:
-    """Return the box in each operand of an element-wise operation, but for single elements, each once."""
-    whole = [operand for operand in op.operands if shape_of(operand) == shape_of(box.array)]
-    return [replace(box, array=operand) for operand in dict.fromkeys(whole)]
-
-
-def _computed(box: _Box) -> ir.Value:
-    """Return the elements of a box that `_is_of_parts`, computed by operations of their own."""
-    op = producer(box.array)
-    taken = dict[ir.Value, ir.Value]()
-    for each in _same_places(op, box):
-        found = _part(each)
-        if found is not None or not _is_of_parts(each, 1):
-            taken[each.array] = reshape(_cut(found or each), box.sizes)
-        else:
-            taken[each.array] = _computed(each)
-    computed = op.clone()
-    for number, operand in enumerate(op.operands):
-        computed.operands[number] = taken.get(operand, operand)
-    computed.results[0].set_type(tensor(box.sizes, element_of(box.array)))
-    return computed.results[0]
 
 
 def _part(box: _Box | None) -> _Box | None:

@@ -123,8 +123,13 @@ def is_short(op: ir.Operation, most: int = _SHORT_SUM) -> bool:
 
 
 def _has_few_terms(product: ir.Operation) -> bool:
-    """Whether results of a matrix product take so few terms that a library gains nothing by loading tiles once."""
-    return math.prod(interval.size for interval in accesses(product)[0].map.symbols) <= _FEW_TERMS
+    """Whether results of a matrix product take so few terms that a library gains nothing by loading tiles once.
+
+    Products with a vector, which use no element twice, are sums for reduce-vector-products.
+    """
+    terms = math.prod(interval.size for interval in accesses(product)[0].map.symbols)
+    result, *operands = (math.prod(shape_of(value)) for value in (product.results[0], *product.operands))
+    return terms <= _FEW_TERMS and terms * result > max(operands)
 
 
 def _is_small(op: ir.Operation) -> bool:

@@ -78,32 +78,3 @@ func.func @main(%x: tensor<4x6xf32>, %p: tensor<f32>) -> (tensor<4x4xf32>, tenso
   %2 = stablehlo.slice %z [1:5, 2:9] : (tensor<6x10xf32>) -> tensor<4x7xf32>
   return %0, %1, %2 : tensor<4x4xf32>, tensor<4x6xf32>, tensor<4x7xf32>
 }
-
-// -----
-
-// What only slices read is computed of the parts, each of which has its own; where something else reads it, it stays.
-
-// CHECK-LABEL: func.func @main(%arg0: tensor<64x1xf32>, %arg1: tensor<64x1xf32>, %arg2: tensor<2xf32>)
-// CHECK:         %[[W:.*]] = stablehlo.broadcast_in_dim %arg2
-// CHECK:         %[[V:.*]] = stablehlo.slice %[[W]] [0:64, 0:1]
-// CHECK-NEXT:    %[[A:.*]] = stablehlo.multiply %arg0, %[[V]] : tensor<64x1xf32>
-// CHECK-NEXT:    %[[B:.*]] = stablehlo.exponential %[[A]]
-// CHECK-NEXT:    %[[U:.*]] = stablehlo.slice %[[W]] [0:64, 1:2]
-// CHECK-NEXT:    %[[C:.*]] = stablehlo.multiply %arg1, %[[U]] : tensor<64x1xf32>
-// CHECK-NEXT:    %[[D:.*]] = stablehlo.exponential %[[C]]
-// CHECK-NEXT:    %[[E:.*]] = stablehlo.negate
-// CHECK-NEXT:    %[[F:.*]] = stablehlo.slice %[[E]] [0:64, 1:2]
-// CHECK-NEXT:    %[[G:.*]] = stablehlo.add %[[D]], %[[F]]
-// CHECK-NEXT:    return %[[B]], %[[G]], %[[E]]
-func.func @main(%a: tensor<64x1xf32>, %b: tensor<64x1xf32>, %w: tensor<2xf32>) -> (tensor<64x1xf32>, tensor<64x1xf32>, tensor<64x2xf32>) {
-  %0 = stablehlo.concatenate %a, %b, dim = 1 : (tensor<64x1xf32>, tensor<64x1xf32>) -> tensor<64x2xf32>
-  %1 = stablehlo.broadcast_in_dim %w, dims = [1] : (tensor<2xf32>) -> tensor<64x2xf32>
-  %2 = stablehlo.multiply %0, %1 : tensor<64x2xf32>
-  %3 = stablehlo.exponential %2 : tensor<64x2xf32>
-  %4 = stablehlo.slice %3 [0:64, 0:1] : (tensor<64x2xf32>) -> tensor<64x1xf32>
-  %5 = stablehlo.slice %3 [0:64, 1:2] : (tensor<64x2xf32>) -> tensor<64x1xf32>
-  %6 = stablehlo.negate %0 : tensor<64x2xf32>
-  %7 = stablehlo.slice %6 [0:64, 1:2] : (tensor<64x2xf32>) -> tensor<64x1xf32>
-  %8 = stablehlo.add %5, %7 : tensor<64x1xf32>
-  return %4, %8, %6 : tensor<64x1xf32>, tensor<64x1xf32>, tensor<64x2xf32>
-}
