@@ -102,16 +102,15 @@ class Concatenation:
             offset += size
         return tuple(found)
 
-    def alike(self, run: int) -> tuple[tuple[Piece, ...], ...]:
+    def alike(self, runs: Sequence[int]) -> tuple[tuple[Piece, ...], ...]:
         """Return the pieces in sets of one shape: threads that walk the operands compute elements of each at once.
 
-        ``run`` is how many elements of a piece a thread reads and writes together.
+        ``runs`` are how many elements of each piece a thread reads and writes together, as many of all in a set.
         """
-        most = max(1, _MOST_TOGETHER // run)
-        sets: dict[Shape, list[list[Piece]]] = {}
-        for piece in self.pieces:
-            found = sets.setdefault(piece.shape, [[]])
-            if len(found[-1]) == most:
+        sets: dict[tuple[Shape, int], list[list[Piece]]] = {}
+        for piece, run in zip(self.pieces, runs, strict=True):
+            found = sets.setdefault((piece.shape, run), [[]])
+            if len(found[-1]) == max(1, _MOST_TOGETHER // run):
                 found.append([])
             found[-1].append(piece)
         together = [tuple(each) for found in sets.values() for each in found]
@@ -194,13 +193,14 @@ def together(op: ir.Operation) -> tuple[tuple[int, ...], ...] | None:
     layout, result = concatenation_of(op), op.results[0]
     if not 2 <= len(layout.pieces) <= MOST_PIECES:
         return None
-    most, run = max(_per_byte([result]), VECTOR_BYTES // _bytes_of(result)), 1
+    most, runs = max(_per_byte([result]), VECTOR_BYTES // _bytes_of(result)), [1] * len(layout.pieces)
     if not _is_known(layout, most):
         walk = _walk_of([result], [result])
         if walk is Walk.RESULT:
             return None
-        run = max(1, _NARROW_BYTES // _bytes_of(result)) if walk is Walk.TILED else layout.run(layout.pieces[0], most)
-    sets = layout.alike(run)
+        read = max(1, _NARROW_BYTES // _bytes_of(result))
+        runs = [read if walk is Walk.TILED else layout.run(piece, most) for piece in layout.pieces]
+    sets = layout.alike(runs)
     if len(sets) == len(layout.pieces):
         return None
     return tuple([tuple([piece.operand for piece in pieces]) for pieces in sets])
@@ -259,7 +259,8 @@ def _storage_bits(value: ir.Value) -> int:
 
 def _repeats_much(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: Stored) -> bool:
     """Whether operands and epilogue share so many operations that functions of their own would duplicate too many."""
-    alike = concatenation_of(heroes[0]).alike(VECTOR_BYTES // min(VECTOR_BYTES, _bytes_of(heroes[0].results[0])))
+    layout, most = concatenation_of(heroes[0]), max(1, VECTOR_BYTES // _bytes_of(heroes[0].results[0]))
+    alike = layout.alike([layout.run(piece, most) for piece in layout.pieces])
     operands = [[hero.operands[piece.operand] for piece in pieces for hero in heroes] for pieces in alike]
     seen: set[ir.Operation] = set()
     repeated = 0

@@ -62,7 +62,7 @@ THREADS_THAT_HOLD_COLUMNS = 512
 """Threads of a block at most that hold elements of columns: half of a block's, as each holds many."""
 _HELD_ROWS = 32
 """Registers in which a thread holds elements of a column; such blocks have at most half of the threads of others."""
-_FEWEST_COLUMNS = 8
+FEWEST_COLUMNS = 8
 """Neighbouring columns of a block at least: so many of 32 bits are a sector, which is read whole."""
 
 
@@ -72,7 +72,7 @@ def fewest_columns(widths: Iterable[int]) -> int:
     Of the widest array they are a sector.
     """
     widest = max(widths, default=0) or _REGISTER
-    return _FEWEST_COLUMNS * max(1, _REGISTER // widest)
+    return FEWEST_COLUMNS * max(1, _REGISTER // widest)
 
 
 def held_rows(widths: Iterable[int]) -> int:

@@ -10,7 +10,7 @@ from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.occupancy import blocks_that_fill, elements_of_a_launch
 from xgpu.costs.recomputation import MOST_VISITED
-from xgpu.costs.registers import longest_column
+from xgpu.costs.registers import FEWEST_COLUMNS, longest_column
 from xgpu.costs.traffic import bytes_touched
 from xgpu.costs.values import elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
@@ -134,7 +134,9 @@ def _is_held(op: ir.Operation) -> bool:
     What is made of each element needs its column's result then.
     """
     shape = ReductionShape.of(op)
-    if shape.is_rows or len(shape.reduced) > 1 or shape.per_result > longest_column([]) or not is_commutative(op):
+    if shape.is_rows or len(shape.reduced) > 1 or shape.kept[-1] < FEWEST_COLUMNS:
+        return False
+    if shape.per_result > longest_column([]) or not is_commutative(op):
         return False
     bits = round(8 * bytes_touched(list(op.operands)[: len(op.results)]))
     # What is computed of smaller arrays is not read again, and split so that more blocks compute it.

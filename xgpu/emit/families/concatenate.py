@@ -54,14 +54,14 @@ class Concatenations:
         """Their layout."""
         return concatenation_of(self.heroes[0])
 
-    def walks(self, run: int) -> list[list[int]]:
+    def walks(self, runs: Sequence[int]) -> list[list[int]]:
         """Return the numbers of pieces in sets: a thread computes elements of each at once, what they share but once.
 
-        Of each piece it reads and writes ``run`` elements together.
+        Of each piece it reads and writes as many elements together as ``runs`` say.
         """
         numbers = {piece: number for number, piece in enumerate(self.concatenation.pieces)}
         found: list[list[int]] = []
-        for pieces in self.concatenation.alike(run):
+        for pieces in self.concatenation.alike(runs):
             sets: list[tuple[list[int], set[ir.Value]]] = []
             for piece in pieces:
                 read = _read_for([hero.operands[piece.operand] for hero in self.heroes])
@@ -154,7 +154,7 @@ class ConcatenateEmitter:
 
     def emit(self) -> None:
         """Write the entry function, then the functions of prologues and epilogue."""
-        walks = self.facts.walks(max(map(self.run, range(len(self.pieces)))))
+        walks = self.facts.walks([self.run(number) for number in range(len(self.pieces))])
         prologues = [self.facts.prologue(walk) for walk in walks]
         axis = self.concatenation.axis
         with entry_function(self.fusion, self, [*prologues, self._epilogues]) as kernel:

@@ -136,7 +136,7 @@ class TiledConcatenateEmitter:
 
     def emit(self) -> None:
         """Write the entry function, then the functions of prologues and epilogue."""
-        walks = self.facts.walks(self.schedule.read)
+        walks = self.facts.walks([self.schedule.read] * len(self.pieces))
         prologues = [self.facts.prologue(walk) for walk in walks]
         types = [scalar_type(dtype_of(hero.results[0])) for hero in self.heroes]
         with entry_function(self.fusion, self, [*prologues, self._epilogues]) as kernel:

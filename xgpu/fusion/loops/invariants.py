@@ -69,12 +69,14 @@ class _Invariants:
         """Whether the loop reads no more bytes where it reads this value, in place of what it is computed from."""
         if _takes_long(producer(value)):
             return True
-        sources, pending = set[ir.Value](), [value]
+        sources, seen, pending = set[ir.Value](), {value}, [value]
         while pending:
             each = pending.pop()
             if each in self._is_long and (each == value or not _takes_long(producer(each))):
                 op = producer(each)
-                pending += {*op.operands, *captured(op)} - sources
+                read = {*op.operands, *captured(op)} - seen
+                seen |= read
+                pending += read
             else:
                 sources.add(each)
         return byte_size(value) <= sum(byte_size(each) for each in sources if each not in self._read)

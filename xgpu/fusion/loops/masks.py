@@ -1,7 +1,8 @@
 """Loops that run until no element needs another iteration, as `jax.vmap` makes them of loops over single numbers.
 
 Their condition is whether any element of a mask is true, and where it is false no element of a state changes any more:
-the next one is ``select(mask, new, old)``. So each element may leave the loop as soon as its own mask is false.
+the next one is ``select(mask, new, old)``. So each element may leave the loop as soon as its own mask is false. That
+stays false if it depends on nothing that goes on changing, such as a count of iterations.
 """
 
 from collections.abc import Hashable
@@ -13,7 +14,17 @@ from xgpu.fusion.loops.counters import unchanging
 from xgpu.hlo.constants import is_number
 from xgpu.indexing.access import integers, shape_of
 from xgpu.records import dataclass
-from xgpu.structure import attributes_of, body_of, dtype_of, is_result_of, is_used, producer, terminator_of
+from xgpu.structure import (
+    attributes_of,
+    backward_slice,
+    body_of,
+    dtype_of,
+    is_argument,
+    is_result_of,
+    is_used,
+    producer,
+    terminator_of,
+)
 
 _REDUCE = "stablehlo.reduce"
 _SPREAD, _CONVERT = "stablehlo.broadcast_in_dim", "stablehlo.convert"
@@ -34,23 +45,30 @@ class Mask:
         """Return where a loop goes on; None if its condition is no such one."""
         (condition,) = terminator_of(body_of(loop, 0)).operands
         terms = _terms(condition)
-        masks = {term: mask for term in terms if (mask := _any_of(term)) is not None}
+        masks = {term: mask for term in terms if (mask := _any_of(term)) is not None and shape_of(mask)}
         if len(masks) != 1:
             return None
         ((found, elements),) = masks.items()
         return cls(elements, tuple(term for term in terms if term != found))
 
     def keeps_states(self, loop: ir.Operation) -> bool:
-        """Whether elements of a loop's state stay as they are where the mask is false.
+        """Whether elements of a loop's state stay as they are where the mask is false, and so the mask itself.
 
-        Numbers that all elements share, such as a count of iterations, go on changing, so they must not be results.
+        Numbers that all elements share, such as a count of iterations, go on changing, so they must be neither results
+        nor what the mask depends on.
         """
         names, body = _Names(loop), body_of(loop, 1)
+        changing = [
+            number
+            for number, (argument, value) in enumerate(zip(body.arguments, terminator_of(body).operands, strict=True))
+            if value != argument and not _is_kept(value, argument, self.elements, names)
+        ]
+        read = {self.elements}.union(*(op.operands for op in backward_slice([self.elements], is_argument)))
         return all(
-            value == argument
-            or (not shape_of(argument) and not is_used(result))
-            or _is_kept(value, argument, self.elements, names)
-            for argument, value, result in zip(body.arguments, terminator_of(body).operands, loop.results, strict=True)
+            not shape_of(body.arguments[number])
+            and not is_used(loop.results[number])
+            and body_of(loop, 0).arguments[number] not in read
+            for number in changing
         )
 
 

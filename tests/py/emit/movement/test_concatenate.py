@@ -9,6 +9,7 @@ from jax import lax
 
 import xgpu
 from xgpu.dtypes import parse_spec
+from xgpu.options import Options
 
 
 def numbers(spec: str, seed: int) -> np.ndarray:
@@ -105,14 +106,14 @@ def test_prologues_and_epilogue(width):
     assert compiled.kernels[0].emitter == name
 
 
-@pytest.mark.parametrize(("count", "emitter", "most"), [(2, "concatenate_tiled", 100), (40, "loop", 100)])
+@pytest.mark.parametrize(("count", "emitter", "most"), [(2, "concatenate_tiled", 100), (80, "loop", 100)])
 def test_what_operands_share_is_not_written_for_each(count, emitter, most):
     def function(x):
         for _ in range(100):
             x = lax.sin(x)
         return lax.concatenate([lax.slice(x, (0, i), (16, i + 3)) for i in range(count)], 1)
 
-    (kernel,) = xgpu.compile(function, "f32[16,64]").kernels
+    (kernel,) = xgpu.compile(function, "f32[16,128]").kernels
     assert kernel.emitter == emitter
     assert kernel.text("emitted").count("math.sin") == most
 
@@ -133,6 +134,36 @@ def test_what_pieces_share_is_computed_once(count, width, emitter, functions):
     (kernel,) = compiled.kernels
     assert kernel.emitter == emitter
     assert kernel.text("emitted").count("math.ctpop") == functions
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_array_equal(compiled.run(*inputs, sanitize=True)[0], compiled.reference(*inputs)[0])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "pieces"),
+    [
+        ("s4[20000,32]", "s4[20000,36]", "xyxy"),
+        ("bf16[2000,216]", "bf16[2000,220]", "xy" * 40),
+        ("f32[2300,120]", "f32[2300,122]", "xy" + "x" * 67 + "y"),
+    ],
+)
+def test_pieces_of_other_alignment_are_walked_apart(first, second, pieces):
+    """They begin where other vectors fit, so their threads have other elements."""
+
+    def function(x, y):
+        return lax.concatenate([{"x": x, "y": y}[name] * (number + 1) for number, name in enumerate(pieces)], 1)
+
+    compiled = xgpu.compile(function, first, second)
+    assert [kernel.emitter for kernel in compiled.kernels] == ["concatenate"]
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_array_equal(compiled.run(*inputs, sanitize=True)[0], compiled.reference(*inputs)[0])
+
+
+def test_a_schedule_of_longer_vectors_than_pieces():
+    def function(x, y):
+        return lax.concatenate([x * y, y + x, x - y], 0)
+
+    options = Options(schedules={"function_fusion_0": {"vector": 4}})
+    compiled = xgpu.compile(function, "s32[35]", "s32[35]", options=options)
     inputs = compiled.random_inputs(1)
     np.testing.assert_array_equal(compiled.run(*inputs, sanitize=True)[0], compiled.reference(*inputs)[0])
 

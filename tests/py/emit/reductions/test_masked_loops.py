@@ -33,6 +33,10 @@ def doubled(more, step, results=lambda x, i: x):
     return function
 
 
+def upto(i):
+    return jnp.arange(33) < i + 1
+
+
 def kept(x, i):
     return jnp.where(x < 9, 2 * x + 1, x)
 
@@ -49,6 +53,14 @@ def kept(x, i):
         (doubled(lambda x, i: jnp.any(x < 9), lambda x, i: jnp.where(x < 8, 2 * x + 1, x)), False),
         (doubled(lambda x, i: jnp.any(x < 9), lambda x, i: jnp.where(x[::-1] < 9, 2 * x + 1, x)), False),
         (doubled(lambda x, i: jnp.any(x < 9), lambda x, i: jnp.where(x < 9, x, 2 * x + 1)), False),
+        # What is false may become true again.
+        (doubled(lambda x, i: jnp.any(x < i), lambda x, i: jnp.where(x < i, x + 1, x)), False),
+        (
+            doubled(
+                lambda x, i: jnp.any(jnp.arange(33) < i + 1), lambda x, i: jnp.where(jnp.arange(33) < i + 1, x + 1, x)
+            ),
+            False,
+        ),
         # All go on until none needs to, or as long as all need to.
         (doubled(lambda x, i: jnp.max(x) < 9, kept), False),
         (doubled(lambda x, i: jnp.all(x < 9), kept), False),
@@ -119,3 +131,26 @@ def test_rows_of_three_in_the_body_are_no_state():
     assert emitters(compiled) == ["recurrence"]
     (x,) = compiled.random_inputs(1)
     np.testing.assert_allclose(compiled.run(x)[0], compiled.reference(x)[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("function", "start"),
+    [
+        (
+            lambda x: lax.while_loop(lambda s: jnp.any(s < 9), lambda s: jnp.where(s < 9, s * 2 + 1, s), x),
+            np.float32(0.5),
+        ),
+        (
+            lambda x: lax.while_loop(
+                lambda s: jnp.any(s[1] < 9),
+                lambda s: (s[0] + s[0].sum(1, keepdims=True) * 0.25, s[1] + 1.5),
+                (x, jnp.float32(0)),
+            )[0],
+            np.ones((33, 3), np.float32),
+        ),
+    ],
+    ids=["a number", "a number beside rows"],
+)
+def test_whether_any_of_one_number_is_true(function, start):
+    np.testing.assert_allclose(xgpu.jit(function)(start), jax.jit(function)(start), rtol=1e-5)
+    assert xgpu.compile(function, start).ir("fusions")

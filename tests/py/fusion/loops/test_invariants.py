@@ -124,3 +124,18 @@ def test_operands_of_products_are_made_once() -> None:
     before, inside = text.split("stablehlo.while")
     assert "tensor<1024x1024xf32>) -> tensor<1024x1024xbf16>" in before
     assert "tensor<1024x1024xf32>) -> tensor<1024x1024xbf16>" not in inside
+
+
+def test_what_follows_from_a_sum_twice_is_looked_at_once() -> None:
+    """Each of 64 values is read twice by the next one."""
+
+    def program(rates: jax.Array, scores: jax.Array) -> jax.Array:
+        def step(_: int, x: jax.Array) -> jax.Array:
+            y = rates.sum(0)
+            for _ in range(64):
+                y = jnp.sin(y) * jnp.cos(y)
+            return x * y
+
+        return lax.fori_loop(0, 3, step, scores)
+
+    assert xgpu.compile(program, *arrays(), target="sm_90a").ir("prepared").count("stablehlo.sine") == 64

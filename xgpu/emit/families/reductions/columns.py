@@ -13,7 +13,14 @@ from typing import Self
 from xgpu import ir
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
-from xgpu.costs.registers import THREADS_THAT_HOLD_COLUMNS, fewest_columns, held_rows, longest_column, registers_for
+from xgpu.costs.registers import (
+    FEWEST_COLUMNS,
+    THREADS_THAT_HOLD_COLUMNS,
+    fewest_columns,
+    held_rows,
+    longest_column,
+    registers_for,
+)
 from xgpu.dialects.attributes import UNROLLED_OPERATIONS
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
@@ -46,7 +53,6 @@ from xgpu.records import dataclass
 
 _IDLE = 1.25
 """Lanes for each column at most, where fewer are possible."""
-_FEWEST_LANES = 8
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class ColumnsSchedule(BlockSchedule):
         lanes, row_lanes, fewest = WARP, 1, min(WARP, fewest_columns(facts.read_widths))
         while lanes > fewest and rows > longest_column(facts.read_widths, lanes):
             lanes //= 2
-        while lanes > _FEWEST_LANES and -(-columns // lanes) * lanes > _IDLE * columns:
+        while lanes > FEWEST_COLUMNS and -(-columns // lanes) * lanes > _IDLE * columns:
             lanes //= 2
         units = shape.results // columns * -(-columns // lanes)
         most = min(THREADS_THAT_HOLD_COLUMNS // lanes, rows)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from xgpu.analysis.reduction_shape import ReductionShape
-from xgpu.costs.registers import longest_column
+from xgpu.costs.registers import FEWEST_COLUMNS, longest_column
 from xgpu.device import Device
 from xgpu.fusion.grouping.decisions import Decision
 from xgpu.fusion.grouping.families import KernelFamily
@@ -13,7 +13,6 @@ from xgpu.fusion.grouping.merging.row_traces import RowProgram
 from xgpu.reasons import Reason
 from xgpu.target_machine import WARP_SIZE
 
-_FEWEST_COLUMNS = 8
 _FEW = "columns that lie beside each other in memory are fewer than {}"
 _NOTHING_SHARED = Reason("it reads none of the arrays whose columns are held, which are read by short lines")
 
@@ -36,8 +35,8 @@ class _ColumnPrograms(RowPrograms):
         """Return why reductions of this shape start no program."""
         if len(shape.reduced) != 1:
             return Reason("the reduction is not one of columns")
-        few = shape.kept[-1] < _FEWEST_COLUMNS
-        return Reason(_FEW, (_FEWEST_COLUMNS,)) if few else None
+        few = shape.kept[-1] < FEWEST_COLUMNS
+        return Reason(_FEW, (FEWEST_COLUMNS,)) if few else None
 
     def longest(self, read: Sequence[int], stored: Sequence[int]) -> int:
         """Return how many elements a column has at most."""
