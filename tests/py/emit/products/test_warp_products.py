@@ -15,7 +15,7 @@ from jax import lax
 import xgpu
 from tests.py import effort
 from tests.py.planned import planned
-from xgpu.costs import warp_products
+from xgpu.costs.products import warp_products
 from xgpu.device import device
 from xgpu.target.nvptx.cubin import find_ptxas
 

@@ -112,6 +112,13 @@ def test_iterations_come_together_where_much_is_read():
     assert text.count("tensor.extract") == 33
 
 
+def test_a_sum_that_is_the_same_each_time_is_computed_before():
+    def function(x, w):
+        return lax.fori_loop(0, 9, lambda i, x: x + w @ jnp.ones(33), x)
+
+    assert emitters(xgpu.compile(function, "f32[33]", "f32[33,33]")) == ["reduce_row", "recurrence"]
+
+
 @pytest.mark.parametrize(
     ("loop", "specs"),
     [
@@ -127,7 +134,6 @@ def test_iterations_come_together_where_much_is_read():
         (lambda x, w: lax.fori_loop(0, 9, lambda i, x: jnp.tanh(w @ x), x), ["f32[16]", "f32[16,16]"]),
         (lambda x: lax.fori_loop(0, 9, lambda i, x: x + jnp.max(x, 1)[::-1, None], x), ["f32[9,16]"]),
         (lambda x: lax.fori_loop(0, 9, lambda i, x: jnp.sort(x) + x, x), ["f32[33]"]),
-        (lambda x, w: lax.fori_loop(0, 9, lambda i, x: x + w @ jnp.ones(33), x), ["f32[33]", "f32[33,33]"]),
         (lambda x, n: lax.fori_loop(0, n, lambda i, x: jnp.sin(x), x), ["f32[33]", "s32"]),
         (lambda x: lax.while_loop(lambda x: x[0] < 9, lambda x: x * 2 + 1, x), ["f32[33]"]),
         # Only the first element that is written is the last one.
