@@ -151,8 +151,11 @@ class _Loop:
             found = self._accesses_apart(writes)
             if not isinstance(found, Reason):
                 self._carry_vector(position, argument, writes, [write.operands[0] for write in writes], found)
-            for write in writes:
-                self._remark("store to", write, tensor, found if isinstance(found, Reason) else found[0])
+            accesses: Sequence[ConsecutiveAccess | Reason] = (
+                [found] * len(writes) if isinstance(found, Reason) else found
+            )
+            for write, access in zip(writes, accesses, strict=True):
+                self._remark("store to", write, tensor, access)
             return
         for write in self._writes_to(argument):
             access = self._access_of_write(position, argument, write)

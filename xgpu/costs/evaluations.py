@@ -71,13 +71,15 @@ class Evaluations[K: KernelKind]:
         self._known: list[_Known | None] = [None] * len(block.operations)
         self._placements: dict[K, Placement] = {}
         self._roots: dict[tuple[K, Shape], Scope] = {}
+        # By the number of a concatenation and of a set of its operands.
+        self._walks: dict[tuple[K, int, int], Scope] = {}
         # The members for which each scope is computed so many times.
         self._counts: dict[Scope, dict[float, Members]] = {}
         self.start()
 
     def start(self) -> None:
         """Forget all kernels; what is known of operations is kept."""
-        for table in (self._placements, self._roots, self._counts):
+        for table in (self._placements, self._roots, self._walks, self._counts):
             table.clear()
         # By the number of a value or operation. At which scopes members of a kernel want each value.
         self._wanted: list[dict[K, dict[Scope, Members]]] = [{} for _ in self.block.values]
@@ -178,11 +180,11 @@ class Evaluations[K: KernelKind]:
         number = known.reads.number
         whole = self.block.elements(self.block.results[number][0])
         for first, positions in enumerate(known.together):
-            key = (kernel, (number, first))
-            child = self._roots.get(key)
+            key = (kernel, number, first)
+            child = self._walks.get(key)
             if child is None:
                 shape = self.block.shape(known.operands[positions[0]])
-                child = self._roots[key] = self._placements[kernel].root(shape)
+                child = self._walks[key] = self._placements[kernel].root(shape)
                 self._counts[child] = {}
             for position in positions:
                 operand = known.operands[position]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from xgpu import ir
 from xgpu.analysis.heroes import is_hero
+from xgpu.costs.recomputation import MOST_VISITED
 from xgpu.costs.values import byte_size, element_work, instructions
 from xgpu.fusion.fallback import CONTRACTIONS, VIEWS, fallback_reason, is_cast_for
 from xgpu.hlo.operations import OPERATIONS
@@ -71,6 +72,8 @@ class _Invariants:
             return True
         sources, seen, pending = set[ir.Value](), {value}, [value]
         while pending:
+            if len(seen) > MOST_VISITED:
+                return False
             each = pending.pop()
             if each in self._is_long and (each == value or not _takes_long(producer(each))):
                 op = producer(each)
