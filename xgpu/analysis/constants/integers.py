@@ -3,6 +3,7 @@
 import math
 
 from xgpu import ir
+from xgpu.analysis.constants.arrays import is_readable
 from xgpu.indexing.access import shape_of
 from xgpu.structure import is_argument, producer
 
@@ -15,6 +16,8 @@ def known_integers(value: ir.Value) -> list[int] | None:
         return None
     op = producer(value)
     if op.name == "stablehlo.constant":
+        if not is_readable(value.type):
+            return None
         elements = ir.DenseIntElementsAttr(op.attributes["value"])
         return [int(elements[index]) for index in range(len(elements))]
     if op.name not in _JOINING:

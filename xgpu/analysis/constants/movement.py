@@ -41,7 +41,16 @@ def moved(op: ir.Operation, operands: Sequence[Array]) -> Array:
 def _variables(access: Access, shape: Shape, read: dict[int, Array]) -> list[Any]:
     """Return the indices of the result, each along its own dimension, and what runtime indices are."""
     grid: list[Any] = list(np.ogrid[tuple(slice(size) for size in shape)]) if shape else []
-    return grid + [np.clip(read[index.access], index.clamp.lower, index.clamp.upper) for index in access.runtime]
+    return grid + [
+        np.clip(_signed(read[index.access]), index.clamp.lower, index.clamp.upper) for index in access.runtime
+    ]
+
+
+def _signed(indices: Array) -> Array:
+    """Return indices as numbers from which more can be taken away; those too large for that are out of any range."""
+    if indices.dtype == np.uint64:
+        indices = np.minimum(indices, np.iinfo(np.int64).max)
+    return indices.astype(np.int64)
 
 
 def _taken(array: Array, access: Access, shape: Shape, read: dict[int, Array]) -> Array:
