@@ -10,8 +10,10 @@ func.func @main(%x: tensor<5xi32>) -> (tensor<5xi32>, tensor<5xi32>) {{
   %place = stablehlo.constant dense<{place}> : tensor<{type}>
   %given = stablehlo.constant dense<[1, 2, 3, 4, 5]> : tensor<5xi32>
   %two = stablehlo.constant dense<7> : tensor<2xi32>
-  %0 = stablehlo.dynamic_update_slice %given, %two, %place : (tensor<5xi32>, tensor<2xi32>, tensor<{type}>) -> tensor<5xi32>
-  %1 = stablehlo.dynamic_update_slice %x, %two, %place : (tensor<5xi32>, tensor<2xi32>, tensor<{type}>) -> tensor<5xi32>
+  %0 = stablehlo.dynamic_update_slice %given, %two, %place
+      : (tensor<5xi32>, tensor<2xi32>, tensor<{type}>) -> tensor<5xi32>
+  %1 = stablehlo.dynamic_update_slice %x, %two, %place
+      : (tensor<5xi32>, tensor<2xi32>, tensor<{type}>) -> tensor<5xi32>
   return %0, %1 : tensor<5xi32>, tensor<5xi32>
 }}
 """
