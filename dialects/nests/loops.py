@@ -155,6 +155,7 @@ class ParOp(_IndexedOp):
             "Neighbouring iterations that a thread goes through together, each statement for all of them.",
             optional=True,
         ),
+        Attribute("tile", INTEGER, "Iterations that a block has, as a pragma asks for them.", optional=True),
         Attribute("mma", BOOLEAN, "Whether tensor cores multiply, as a pragma asks for it.", optional=True),
         Attribute(
             "block_barrier",
@@ -178,6 +179,7 @@ class ParOp(_IndexedOp):
     threads: int | None
     vector: int | None
     together: int | None
+    tile: int | None
     mma: bool | None
     block_barrier: bool | None
     align: int | None
@@ -203,6 +205,8 @@ class ParOp(_IndexedOp):
         yield from super().check(symbols)
         if self.together is not None and self.together < 1:
             yield f"attribute 'together': expected a number of iterations, got {self.together}"
+        if self.tile is not None and self.tile < 1:
+            yield f"attribute 'tile': expected a number of iterations, got {self.tile}"
         if self.group is not None and not is_side_by_side(self.group):
             yield f"attribute 'group': expected {SIDES} of threads that have an iteration together, got {self.group}"
         if self.group is not None and self.band == "block":
@@ -243,14 +247,23 @@ class SeqOp(_IndexedOp):
         Attribute("extent", INTEGER, "How many iterations there are."),
         Attribute("called", STRING, "The name of the variable."),
         Attribute("stages", INTEGER, "Steps whose tiles there is room for, as a pragma asks for it.", optional=True),
+        Attribute(
+            "tile",
+            INTEGER,
+            "Iterations whose reads are staged at once, as a pragma asks for them; 0: none are.",
+            optional=True,
+        ),
     )
     called: str
     stages: int | None
+    tile: int | None
 
     @classmethod
-    def build(cls, extent: int, called: str, stages: int | None = None, loc: ir.Location | None = None) -> "SeqOp":
+    def build(
+        cls, extent: int, called: str, attributes: Mapping[str, Any] | None = None, loc: ir.Location | None = None
+    ) -> "SeqOp":
         """Create the loop with an empty body block; the caller fills it and ends it with `YieldOp`."""
-        op: SeqOp = cls.create(attributes={"extent": extent, "called": called, "stages": stages}, loc=loc)
+        op: SeqOp = cls.create(attributes={"extent": extent, "called": called, **(attributes or {})}, loc=loc)
         op.operation.regions[0].blocks.append(ir.IndexType.get())
         return op
 
@@ -259,6 +272,8 @@ class SeqOp(_IndexedOp):
         yield from super().check(symbols)
         if self.stages is not None and not 2 <= self.stages <= MAX_STAGES:
             yield f"attribute 'stages': expected 2 to {MAX_STAGES}, got {self.stages}"
+        if self.tile is not None and self.tile < 0:
+            yield f"attribute 'tile': expected a number of iterations, or 0, got {self.tile}"
 
 
 @ir.register_operation(XgpuDialect)

@@ -265,6 +265,8 @@ split-wide-windows{target=sm_90a}
   stablehlo.reduce_window
 squeeze-windows
   stablehlo.reduce_window
+stage-reads{target=sm_90a}
+  xgpu.launch
 start-from-identity
   stablehlo.reduce
 swizzle-tiles

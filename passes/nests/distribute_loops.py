@@ -10,13 +10,13 @@ from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.nests.accesses import FromIndexOp, ReadOp, ToIndexOp, WriteOp
 from xgpu.dialects.nests.loops import NewOp, ParOp, SeqOp, WhereOp
-from xgpu.dialects.xgpu import YieldOp
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.affine import delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.maps.groups import Nest, asked_threads, groups_of, is_mixed, nests_of
+from xgpu.nests.rewriting import condition, inside, on_operands, on_variables
 from xgpu.nests.structure import (
     ACCESSES,
     PAR,
@@ -34,7 +34,7 @@ from xgpu.nests.structure import (
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.regions import move_body
 from xgpu.records import dataclass
-from xgpu.structure import attributes_of, captured, copy_operation, defining_op, made, walk
+from xgpu.structure import captured, copy_operation, defining_op, made, walk
 
 _OF_INNER = ("extent", "called", "independent", "threads", "vector", "together", "mma", "block_barrier", "align")
 """The attributes that loops inside of an iteration keep."""
@@ -114,7 +114,7 @@ def _take_turns(loops: Sequence[ParOp], groups: int) -> ParOp:
             outer = ParOp.build(turns, "block", {**_decided(first, "independent"), "band": "block"})
         else:
             outer = SeqOp.build(turns, "turn")
-        with _inside(outer.body):
+        with inside(outer.body):
             given = {**_decided(first, "independent", "threads", "block_barrier", "group"), "band": "thread"}
             inner = ParOp.build(groups, first.called, given)
     number = dim(0) * groups + dim(1)
@@ -122,13 +122,13 @@ def _take_turns(loops: Sequence[ParOp], groups: int) -> ParOp:
     places = dict(zip((loop.variable for loop in loops), delinearize(number, extents), strict=True))
     for op in walk(last.operation):
         if "map" in op.attributes and any(operand in places for operand in op.operands):
-            _substitute(op, places, new, (Interval(0, turns - 1), Interval(0, groups - 1)))
+            on_variables(op, places, new, (Interval(0, turns - 1), Interval(0, groups - 1)))
     with first.operation.location:
-        point = _inside(inner.body)
+        point = inside(inner.body)
         if total % groups:
             dims = (Interval(0, turns - 1), Interval(0, groups - 1))
             with point:
-                point = _condition(IndexingMap(dims, (), (), ((number, Interval(0, total - 1)),)), new, holds=True)
+                point, _ = condition(IndexingMap(dims, (), (), ((number, Interval(0, total - 1)),)), new)
     end = point.ref_operation
     assert end is not None, "it is before the end of a block"
     move_body(last.body, [inner.variable] * len(last.body.arguments), end)
@@ -136,66 +136,13 @@ def _take_turns(loops: Sequence[ParOp], groups: int) -> ParOp:
     return inner
 
 
-def _inside(block: ir.Block) -> ir.InsertionPoint:
-    """End an empty block; return where its operations go."""
-    with ir.InsertionPoint(block):
-        YieldOp.build([])
-    return ir.InsertionPoint(list(block.operations)[-1].operation)
-
-
-def _condition(map_: IndexingMap, variables: Sequence[ir.Value], holds: bool) -> ir.InsertionPoint:
-    """Write a condition; return where the operations go that are done if it holds, or if it does not."""
-    where = WhereOp.build(map_, variables)
-    then, otherwise = _inside(where.then), _inside(where.otherwise)
-    return then if holds else otherwise
+def _stages(seq: SeqOp) -> dict[str, Any]:
+    return {} if seq.stages is None else {"stages": seq.stages}
 
 
 def _decided(loop: ParOp, *names: str) -> dict[str, Any]:
     """Return those of a loop's attributes that it has."""
     return {name: value for name in names if (value := getattr(loop, name)) is not None}
-
-
-def _substitute(
-    op: ir.Operation, places: dict[ir.Value, Any], new: Sequence[ir.Value], sizes: Sequence[Interval]
-) -> None:
-    """Have an operation with a map take new variables, of which ``places`` says what the old ones are."""
-    map_ = cast(WhereOp, op.opview).map
-    first = len(op.operands) - len(map_.dims)
-    operands, count = list(op.operands), len(new)
-    kept = [number for number in range(len(map_.dims)) if operands[first + number] not in places]
-    exprs = {number: dim(count + place) for place, number in enumerate(kept)}
-    narrowed = []
-    for number, interval in enumerate(map_.dims):
-        if number not in kept:
-            exprs[number] = places[operands[first + number]]
-            narrowed.append((exprs[number], interval))
-    changed = IndexingMap(
-        (*sizes, *(map_.dims[number] for number in kept)),
-        (),
-        tuple(result.substitute(exprs) for result in map_.results),
-        (*narrowed, *((expr.substitute(exprs), interval) for expr, interval in map_.constraints)),
-    )
-    variables = [*new, *(operands[first + number] for number in kept)]
-    _replaced(op, [*operands[:first], *variables], changed)
-
-
-def _replaced(op: ir.Operation, operands: Sequence[ir.Value], map_: IndexingMap) -> ir.Operation:
-    """Replace an operation by the same one on other operands, with another map; return that."""
-    new = ir.Operation.create(
-        op.name,
-        results=[result.type for result in op.results],
-        operands=list(operands),
-        attributes={**attributes_of(op), "map": attributes.map_attribute(map_)},
-        regions=len(op.regions),
-        loc=op.location,
-        ip=ir.InsertionPoint(op),
-    )
-    for old, region in zip(op.regions, new.regions, strict=True):
-        old.blocks[0].append_to(region)
-    for result, other in zip(op.results, new.results, strict=True):
-        result.replace_all_uses_with(other)
-    op.erase()
-    return new
 
 
 class _Distribution:
@@ -292,14 +239,14 @@ class _Distribution:
             self._one_by_one(inner) if inner else self._block(loop.body)
 
     def _seq(self, seq: SeqOp) -> None:
-        with self._around(SeqOp.build(seq.extent, seq.called, seq.stages), seq.variable):
+        with self._around(SeqOp.build(seq.extent, seq.called, _stages(seq)), seq.variable):
             self._block(seq.body)
 
     @contextmanager
     def _around(self, seq: SeqOp, variable: ir.Value) -> Iterator[None]:
         """Write the body of a loop of the block; ``variable`` is what was its variable."""
         self._known[variable] = seq.variable
-        with _inside(seq.body):
+        with inside(seq.body):
             yield
 
     def _where(self, where: WhereOp) -> None:
@@ -307,7 +254,7 @@ class _Distribution:
         if all(loop_of(each) is not None and each not in self._variables for each in where.variables):
             new = WhereOp.build(where.map, [self._known.get(each, each) for each in where.variables])
             for old, block in ((where.then, new.then), (where.otherwise, new.otherwise)):
-                with _inside(block):
+                with inside(block):
                     self._block(old)
             return
         for block, holds in ((where.then, True), (where.otherwise, False)):
@@ -329,7 +276,7 @@ class _Distribution:
                 kept.append((op.results[0], self._new([], type_.element_type, name_of_buffer(read.buffer), {})))
         with self._band([lane], [None]) as copies:
             first = IndexingMap((Interval(0, self._group - 1),), (), (), ((dim(0), Interval(0, 0)),))
-            with _condition(first, [self._lane], holds=True):
+            with condition(first, [self._lane])[0]:
                 for op in statements:
                     with op.location:
                         self._copy(op, copies)
@@ -363,11 +310,11 @@ class _Distribution:
                 if variable is not None:
                     copies[variable] = loop.variable
                 now.append(loop.variable)
-                points.enter_context(_inside(loop.body))
+                points.enter_context(inside(loop.body))
             self._now, self._lane = now[: len(outer)], now[-1]
             for where, holds in self._guards:
                 values = [self._value(each, copies) for each in where.variables]
-                points.enter_context(_condition(where.map, values, holds))
+                points.enter_context(condition(where.map, values)[0 if holds else 1])
             yield copies
 
     def _value(self, value: ir.Value, copies: dict[ir.Value, ir.Value]) -> ir.Value:
@@ -416,7 +363,7 @@ class _Distribution:
             )
             value = [each.operands[0]] if access.writes else []
             is_copy = each == copy
-            new = _replaced(each, [*value, self._buffers[access.buffer], *self._now, *access.variables], map_)
+            new = on_operands(each, [*value, self._buffers[access.buffer], *self._now, *access.variables], map_)
             if is_copy:
                 copies.update(zip(op.results, new.results, strict=True))
 

@@ -37,7 +37,7 @@ class HoldElements(Pass):
     element, under whatever conditions, and no other iteration of the par loops around accesses it. In a block's own
     buffer the element has a value before, or the loop accesses it under no condition, so that no thread reads what was
     not written.
-    Needs assign-bands.
+    Needs form-launches; of blocks' buffers it holds elements after assign-bands alone.
 
     ```mlir
     "xgpu.seq"() ({ ... "xgpu.accumulate"(%x, %c, %i, %j) {combiner = "add", ...} ... }) {extent = 64 : i64, ...}
@@ -67,8 +67,13 @@ def _pars_around(seq: ir.Operation) -> list[ParOp]:
 
 
 def _is_of_thread(seq: ir.Operation) -> bool:
-    """Whether a thread runs a loop alone."""
-    return any(par.band in ("grid", "thread") for par in _pars_around(seq)) and not has_par(seq)
+    """Whether a thread runs a loop alone; where bands are not assigned yet, whether that is certain."""
+    around = _pars_around(seq)
+    if has_par(seq) or not around:
+        return False
+    if any(par.band in ("grid", "thread") for par in around):
+        return True
+    return around[0].band is None and not has_par(*operations_of(around[0].body))
 
 
 def _held(seq: ir.Operation) -> Iterator[list[BufferAccess]]:

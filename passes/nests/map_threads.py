@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import ClassVar
 
 from xgpu import ir
@@ -16,8 +15,8 @@ from xgpu.indexing.affine import delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.maps.box_choice import boxes_of, check_boxes
-from xgpu.nests.maps.groups import MOST_THREADS, grouped, in_groups
-from xgpu.nests.maps.mapping import choose, choose_boxes
+from xgpu.nests.maps.groups import GRID_THREADS, MOST_THREADS, grouped, in_groups
+from xgpu.nests.maps.mapping import best_boxes, best_map
 from xgpu.nests.maps.scores import Space
 from xgpu.nests.maps.touches import global_accesses, shared_accesses, touches_of
 from xgpu.nests.structure import LAUNCH, PAR, BufferAccess, band_at, is_short, launches_of
@@ -25,9 +24,6 @@ from xgpu.passes.framework.base import Pass
 from xgpu.records import dataclass
 from xgpu.structure import walk
 from xgpu.target_machine import WARP_SIZE
-
-THREADS = 128
-"""Threads of a block whose blocks share nothing."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +114,7 @@ def _threads(bands: Sequence[Sequence[ParOp]]) -> int:
     if asked:
         return _whole_groups(next(iter(asked.values())), side)
     if any(band[0].band == "grid" for band in bands):
-        return max(THREADS, side)
+        return max(GRID_THREADS, side)
     of_threads = [band for band in bands if band[0].band == "thread"]
     largest = max((_places(band) for band in of_threads), default=1)
     return max(side, min(MOST_THREADS, -(-largest // WARP_SIZE) * WARP_SIZE))
@@ -161,16 +157,11 @@ def _chosen(band: Sequence[ParOp], space: Space, target: Device, count: int) -> 
     if boxes:
         touches += touches_of(shared_accesses(band), band)
     given = space, tuple(touches)
-    choice = _choose_boxes(*given, tuple(boxes), count) if boxes else _choose(*given, runs, count)
+    choice = best_boxes(*given, tuple(boxes), count) if boxes else best_map(*given, runs, count)
     for loop, size in zip(band, choice.box, strict=True):
         if size > 1:
             loop.operation.attributes["together"] = attributes.int_attribute(size)
     return choice.map
-
-
-# Loops that are written out are often the same ones.
-_choose = lru_cache(maxsize=256)(choose)
-_choose_boxes = lru_cache(maxsize=256)(choose_boxes)
 
 
 def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[BufferAccess], target: Device) -> tuple[int, ...]:

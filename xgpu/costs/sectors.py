@@ -18,7 +18,9 @@ SECTOR_BYTES = 32
 _SECTOR_BITS = 8 * SECTOR_BYTES
 _SECTORS_OF_LINE = 4
 LINE_BYTES = _SECTORS_OF_LINE * SECTOR_BYTES
-_LINE_BITS = 8 * LINE_BYTES
+LINE_BITS = 8 * LINE_BYTES
+_BANK_BITS = 32
+_BANKS = LINE_BITS // _BANK_BITS
 
 
 @dataclass(frozen=True)
@@ -116,10 +118,27 @@ def passes(starts: np.ndarray[Any, Any], element_bits: int) -> float:
     has_access = starts >= 0
     found = 1.0 * has_access.any(axis=1)
     sectors_, lines = (
-        _distinct_of_rows(np.where(has_access, starts * element_bits // bits, -1))
-        for bits in (_SECTOR_BITS, _LINE_BITS)
+        _distinct_of_rows(np.where(has_access, starts * element_bits // bits, -1)) for bits in (_SECTOR_BITS, LINE_BITS)
     )
     return float(np.maximum(found, np.maximum(sectors_ / _SECTORS_OF_LINE, lines - 1)).sum())
+
+
+def bank_passes(starts: np.ndarray[Any, Any], element_bits: int, access_bits: int) -> float:
+    """Return how many passes through the banks of the first-level cache requests of warps take, if it has the lines.
+
+    ``starts`` is that of `passes`, its rows whole warps; each lane reads ``access_bits``. Lanes that read as many bytes
+    as a line has are served at a time, a quarter of a warp if each reads 16, though they read the same; what lies in
+    the same bank in different lines is read one after the other. (Measured: see the tests.)
+    """
+    lanes = max(1, min(WARP_SIZE, LINE_BITS // max(access_bits, _BANK_BITS)))
+    served = starts.reshape(-1, lanes)
+    has_access = served >= 0
+    words = np.sort(np.where(has_access, served * element_bits // _BANK_BITS, -1), axis=1)
+    is_new = np.diff(words, axis=1, prepend=-1) > 0
+    conflicts = np.zeros((len(served), _BANKS), int)
+    rows = np.broadcast_to(np.arange(len(served))[:, None], words.shape)
+    np.add.at(conflicts, (rows[is_new], words[is_new] % _BANKS), 1)
+    return float(np.maximum(has_access.any(axis=1), conflicts.max(axis=1)).sum())
 
 
 def _distinct_of_rows(numbers: np.ndarray[Any, Any]) -> Any:

@@ -17,7 +17,10 @@ from xgpu.levels import pipeline
 from xgpu.nests.checks import nest_problems
 from xgpu.nests.structure import access_of_parameter, name_of_buffer
 from xgpu.options import Options
+from xgpu.passes.framework import manager
 from xgpu.passes.framework.base import function_name, functions
+from xgpu.passes.framework.remarks import Remark
+from xgpu.structure import copy_module
 
 NEST_LEVELS = ("loops", "mapped")
 """The levels at which a program is one function of loops."""
@@ -31,6 +34,14 @@ def map_program(module: ir.Module, target: Device, options: Options, times: Time
     with module.context, ir.Location.unknown():
         steps = pipeline.map_loops(target, options)
     return {level: module, "mapped": advance(module, steps, times)}
+
+
+def remarks_on_loops(module: ir.Module, target: Device, options: Options) -> tuple[Remark, ...]:
+    """Return what the passes from level ``loops`` to ``mapped`` did not do, and why; runs them for that."""
+    copy, found = copy_module(module), list[Remark]()
+    with copy.context, ir.Location.unknown():
+        manager.run(copy, pipeline.map_loops(target, options), manager.Instrumentation(remark=found.append))
+    return tuple(dict.fromkeys(found))
 
 
 def emit_nests(mapped: ir.Module, target: Device, options: Options, times: Times) -> Program:

@@ -11,6 +11,7 @@ from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.driver.compiler import Launch
 from xgpu.driver.kernel import ProgramKernel
+from xgpu.driver.nest_programs import remarks_on_loops
 from xgpu.emit.families.parts import PartsEmitter
 from xgpu.emit.family_table import FAMILIES, emitter_of
 from xgpu.errors import InvalidInput, SourceLocation
@@ -136,8 +137,12 @@ def explain(program: Compiled) -> Explanation:
 
 
 def remarks(program: Compiled) -> str:
-    """Return what the passes did not do to each kernel of ``program``, and why, a line for each; empty if nothing."""
+    """Return what the passes did not do to ``program`` and its kernels, and why, a line for each; empty if nothing."""
     lines = [f"  {kernel.name}: {remark}" for kernel in program.kernels for remark in kernel.remarks()]
+    if "loops" in program.modules and program.kernels:
+        kernel = program.kernels[0]
+        on_loops = remarks_on_loops(program.modules["loops"], kernel.device, kernel.options)
+        lines = [*(f"  {remark}" for remark in on_loops), *lines]
     return "\n".join(["remarks:", *lines]) if lines else ""
 
 

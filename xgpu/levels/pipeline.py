@@ -177,6 +177,8 @@ MAP_LOOPS: Pipeline = (
         "find-matrix-products{{target={target}}}",
         "before all that decides what threads do: of these others do",
     ),
+    ("hold-elements", "after products, which are sums in memory; before reads are staged, beside what is held"),
+    ("stage-reads{{target={target}}}", "after products, which copy by themselves; before bands, as it makes loops"),
     ("assign-bands", "before all that asks whether blocks or threads run a loop"),
     (
         "distribute-loops",
@@ -187,7 +189,10 @@ MAP_LOOPS: Pipeline = (
         "pipeline-steps",
         "after bands, which say whose steps these are; before buffers are placed, which it makes larger",
     ),
-    ("hold-elements", "after bands, which say what a thread runs alone; before buffers are placed, as it makes some"),
+    (
+        "hold-elements",
+        "again after bands, which say what a thread runs alone; before buffers are placed, as it makes some",
+    ),
     ("place-buffers", "after bands, which say whose a buffer is; before mapping, which counts accesses to memory"),
     ("map-threads{{target={target}}}", "after buffers are placed: only those in global memory coalesce"),
     (

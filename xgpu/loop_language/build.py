@@ -51,7 +51,7 @@ from xgpu.nests.assembly import place_problem
 from xgpu.structure import dtype_of
 
 LEVEL = "loops"
-_NUMBERS = {"threads": 1024, "vector": 64, "together": 64, "group": 1024}
+_NUMBERS = {"threads": 1024, "vector": 64, "together": 64, "group": 1024, "tile": 1024}
 """The pragmas of a ``par`` that take a number, and the largest that it may be."""
 MAX_STATEMENTS = 10_000
 """The most statements that a program may have once its static loops are written out."""
@@ -196,7 +196,7 @@ class _Builder:
         elif loop.kind == "par":
             op = ParOp.build(extent, loop.variable, self._loop_pragmas(loop.pragmas), at)
         else:
-            op = SeqOp.build(extent, loop.variable, self._stages(loop), at)
+            op = SeqOp.build(extent, loop.variable, self._seq_pragmas(loop), at)
         self._at_once = loop if loop.kind == FULLY_PAR else self._at_once
         with self._scope.block(), ir.InsertionPoint(op.body):
             variable = self._scope.new_variable(op.variable, extent)
@@ -228,7 +228,7 @@ class _Builder:
             else:
                 raise InvalidInput(
                     f"'par' has no pragma '#{pragma.name}'; it has #grid, #block, #thread, #threads(n), #vector(n),"
-                    " #together(n), #group(n), #mma, #no_mma, #block_barrier",
+                    " #together(n), #group(n), #tile(n), #mma, #no_mma, #block_barrier",
                     pragma.at,
                 )
             if name in found:
@@ -238,13 +238,16 @@ class _Builder:
             raise InvalidInput("'#group' and '#block': groups of a block's threads have the iterations", pragmas[0].at)
         return found
 
-    def _stages(self, loop: Loop) -> int | None:
+    def _seq_pragmas(self, loop: Loop) -> dict[str, Any]:
         """Return what the pragmas of a ``seq`` say."""
-        found = None
+        found: dict[str, Any] = {}
         for pragma in loop.pragmas:
-            if pragma.name != "stages" or found is not None:
-                raise InvalidInput(f"'seq' takes one pragma, #stages(n), got '#{pragma.name}'", pragma.at)
-            found = self._number_of(pragma, MAX_STAGES, least=2)
+            if pragma.name not in ("stages", "tile"):
+                raise InvalidInput(f"'seq' has no pragma '#{pragma.name}'; it has #stages(n), #tile(n)", pragma.at)
+            if found:
+                raise InvalidInput(f"'seq' takes one pragma, got '#{pragma.name}', too", pragma.at)
+            most, least = (MAX_STAGES, 2) if pragma.name == "stages" else (1024, 0)
+            found[pragma.name] = self._number_of(pragma, most, least)
         return found
 
     def _side_by_side(self, loop: Loop, extent: int) -> dict[str, Any]:

@@ -311,7 +311,7 @@ def _kind(loop: ParOp | SeqOp) -> str:
 
 
 def _loop_pragmas(par: ParOp) -> tuple[Pragma, ...]:
-    names = ("align", "group", "threads", "vector", "together")
+    names = ("align", "group", "threads", "vector", "together", "tile")
     numbers = [(name, getattr(par, name)) for name in names]
     # Who runs iterations that run at once follows from the loops around.
     found = [Pragma(par.band, (), _AT)] if par.band is not None and par.align is None else []
@@ -323,7 +323,8 @@ def _loop_pragmas(par: ParOp) -> tuple[Pragma, ...]:
 
 
 def _seq_pragmas(seq: SeqOp) -> tuple[Pragma, ...]:
-    return () if seq.stages is None else (Pragma("stages", (_number(seq.stages),), _AT),)
+    numbers = {"stages": seq.stages, "tile": seq.tile}
+    return tuple(Pragma(name, (_number(value),), _AT) for name, value in numbers.items() if value is not None)
 
 
 def _new_pragmas(new: NewOp) -> tuple[Pragma, ...]:

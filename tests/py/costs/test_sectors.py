@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from tests.py.indexing.indexing_strategies import decisions, hundreds, make_expr
-from xgpu.costs.sectors import SECTOR_BYTES, Touched, fills_sectors, overfetch, passes, sectors
+from xgpu.costs.sectors import SECTOR_BYTES, Touched, bank_passes, fills_sectors, overfetch, passes, sectors
 from xgpu.indexing import IndexingMap, Interval
 from xgpu.target_machine import WARP_SIZE
 
@@ -101,3 +101,43 @@ def test_passes(rng: random.Random) -> None:
         for start in (rng.randint(0, 1000), rng.randint(0, 1000))
     ]
     assert passes(np.array(requests), bits) == sum(passes_of(lanes, bits) for lanes in requests)
+
+
+def bank_passes_of(lanes: list[int], element_bits: int, access_bits: int) -> int:
+    """By the definition: lanes are served a line's bytes at a time, what lies in one bank one word after the other."""
+    found, together = 0, min(WARP_SIZE, 1024 // max(32, access_bits))
+    for first in range(0, WARP_SIZE, together):
+        words = {lane * element_bits // 32 for lane in lanes[first : first + together] if lane >= 0}
+        found += max((sum(1 for word in words if word % 32 == bank) for bank in range(32)), default=0)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("lanes", "access_bits", "expected"),
+    [
+        (list(range(WARP_SIZE)), 32, 1),
+        # The same 16 bytes for all lanes take as long as 16 for each: registers are filled a line at a time.
+        ([0] * WARP_SIZE, 128, 4),
+        ([4 * lane for lane in range(WARP_SIZE)], 128, 4),
+        # Two rows of 2048 elements, lanes in turns, and four: measured on an H200 as 8 and 16 cycles.
+        ([2048 * (lane % 2) for lane in range(WARP_SIZE)], 128, 8),
+        ([2048 * (lane % 4) for lane in range(WARP_SIZE)], 128, 16),
+        ([2048 * (lane // 8) for lane in range(WARP_SIZE)], 128, 4),
+        ([-1] * WARP_SIZE, 128, 0),
+    ],
+)
+def test_bank_passes_of_requests(lanes: list[int], access_bits: int, expected: int) -> None:
+    assert bank_passes(np.array([lanes, lanes]), 32, access_bits) == 2 * expected
+
+
+@hundreds
+@given(decisions)
+def test_bank_passes(rng: random.Random) -> None:
+    bits, wide = rng.choice([8, 16, 32, 64]), rng.choice([1, 2, 4, 8])
+    step = rng.choice([0, 1, 8, 64, 2048])
+    requests = [
+        [-1 if rng.random() < 0.1 else wide * (start + step * lane + rng.randint(0, 2)) for lane in range(WARP_SIZE)]
+        for start in (rng.randint(0, 1000), rng.randint(0, 1000))
+    ]
+    expected = sum(bank_passes_of(lanes, bits, bits * wide) for lanes in requests)
+    assert bank_passes(np.array(requests), bits, bits * wide) == expected

@@ -89,7 +89,7 @@ def test_of_the_whole(text: str, message: str) -> None:
         ("par 8 i #threads(2000) { B[i, 0] = 1.0 }", "pragma '#threads': expected 1 to 1024, got 2000"),
         ("par 8 i #vector(3) { B[i, 0] = 1.0 }", "f.te:2:9: pragma '#vector': expected a power of two, got 3"),
         ("seq 4 k #stages(1) { B[k, 0] = 1.0 }", "f.te:2:9: pragma '#stages': expected 2 to 16, got 1"),
-        ("seq 4 k #block { B[k, 0] = 1.0 }", "f.te:2:9: 'seq' takes one pragma, #stages(n), got '#block'"),
+        ("seq 4 k #block { B[k, 0] = 1.0 }", "f.te:2:9: 'seq' has no pragma '#block'; it has #stages(n), #tile(n)"),
         ("par 4 i #mma #no_mma { B[i, 0] = 1.0 }", "pragma '#no_mma' says again what another one says"),
         ("fully 8 i { B[i, 0] = 1.0 }", "f.te:2:7: expected 'par', got '8'"),
         ("fully par 6 i { B[i, 0] = 1.0 }", "f.te:2:11: the extent of 'fully par': expected a power of two up to 1024"),

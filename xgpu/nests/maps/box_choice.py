@@ -19,7 +19,7 @@ from xgpu.target_machine import WARP_SIZE
 
 MOST_TOGETHER = 16
 """Iterations of an element of 32 bits each that a thread goes through together, at most."""
-_WARPS = 3
+WARPS = 3
 """Warps that each scheduler has at least. On an H200 four were faster than twice as many with half of the iterations,
 two slower."""
 
@@ -32,7 +32,7 @@ def boxes_of(band: Sequence[ParOp], space: Space, target: Device) -> list[tuple[
     if space.side or not _has_long_seq(band):
         return []
     # Conditions tell iterations along some loops apart, each of which is then written by itself.
-    apart = _told_apart(band)
+    apart = told_apart(band)
     shared = _shared_by(band) - apart
     if apart and not shared:
         return []
@@ -66,7 +66,7 @@ def _has_long_seq(band: Sequence[ParOp]) -> bool:
     return not has_par(*inner) and any(not is_short(seq) for seq in walk(band[0].operation, SEQ))
 
 
-def _told_apart(band: Sequence[ParOp]) -> set[ir.Value]:
+def told_apart(band: Sequence[ParOp]) -> set[ir.Value]:
     """Return the variables of a band that conditions depend on."""
     variables = {loop.variable for loop in band}
     wheres = (where.opview for where in walk(band[0].operation, WhereOp.OPERATION_NAME))
@@ -103,4 +103,4 @@ def _sides(extent: int, most: int) -> list[int]:
 def _is_enough(space: Space, box: Sequence[int], target: Device) -> bool:
     """Whether there are as many boxes as it takes to keep the GPU's schedulers busy, or a block's threads."""
     boxes = space.size // math.prod(box)
-    return boxes >= (target.sm_count * target.schedulers * _WARPS * WARP_SIZE if space.blocks else space.threads)
+    return boxes >= (target.sm_count * target.schedulers * WARPS * WARP_SIZE if space.blocks else space.threads)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xgpu.costs.sectors import passes
+from xgpu.costs.sectors import LINE_BITS, bank_passes, passes
 from xgpu.indexing.affine import AffineExpr, Dim, constant, linearize
 from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap
@@ -26,7 +26,7 @@ def score_of_boxes(map_: IndexingMap, space: Space, touches: Sequence[Touch], bo
 
     What is the same element for several iterations of a box is accessed once.
     """
-    total, accesses = 0.0, 0.0
+    total, lines, accesses = 0.0, 0.0, 0.0
     for touch in touches:
         sides = _own_sides(touch, box)
         if touch.is_shared:
@@ -36,20 +36,25 @@ def score_of_boxes(map_: IndexingMap, space: Space, touches: Sequence[Touch], bo
             continue
         width = _width(map_, touch, box)
         share = math.prod(sides.values()) / (box.size * width * touch.run)
-        total += touch.times * share * _passes(map_, touch, box, width)
+        of_banks, of_lines = _passes(map_, touch, box, width)
+        total += touch.times * share * max(of_banks, of_lines)
+        lines += touch.times * share * of_lines
         accesses += touch.times * share
     places = math.prod(each.size for each in (*map_.dims, *map_.symbols)) / space.size
-    return Score(total, accesses, places, sum(result.size() for result in map_.results))
+    return Score(total, accesses, places, sum(result.size() for result in map_.results), lines)
 
 
 def least_passes(touches: Sequence[Touch], box: Box) -> float:
-    """Return passes that no map of such boxes has less of: one for the widest access of each warp."""
+    """Return passes that no map of such boxes has less of: as many as bring the bytes, and one for each access."""
     found = 0.0
     for touch in touches:
         sides = _own_sides(touch, box)
         width = max((_most_elements(touch, side) for side in sides.values()), default=1)
-        share = math.prod(sides.values()) / (box.size * max(width, touch.run))
-        found += touch.times * (math.prod(sides.values()) / box.size if touch.is_shared else share) / WARP_SIZE
+        share = math.prod(sides.values()) / box.size
+        least = 1 / WARP_SIZE
+        if not touch.is_shared:
+            least = max(least / max(width, touch.run), touch.bits / LINE_BITS)
+        found += touch.times * share * least
     return found
 
 
@@ -81,8 +86,11 @@ def _width(map_: IndexingMap, touch: Touch, box: Box) -> int:
     return width if others.divisor() % width == 0 else 1
 
 
-def _passes(map_: IndexingMap, touch: Touch, box: Box, width: int) -> float:
-    """Return the passes of an access of all threads of the first block, for each of these threads that makes it."""
+def _passes(map_: IndexingMap, touch: Touch, box: Box, width: int) -> tuple[float, float]:
+    """Return the passes of an access of all threads of the first block, for each of these threads that makes it.
+
+    First those that banks take, then those that lines take.
+    """
     inside, steps = in_boxes(map_, box.sides, box.apart), first_steps((*map_.symbols, Interval(0, 0)))[:-1]
     own, along = _own_sides(touch, box), _along(touch, box)
     ranges: list[Any] = [np.arange(map_.dims[0].size), *(np.arange(each.lower, each.upper + 1) for each in steps)]
@@ -102,7 +110,9 @@ def _passes(map_: IndexingMap, touch: Touch, box: Box, width: int) -> float:
     idle = -starts.shape[0] % WARP_SIZE
     starts = np.pad(starts, ((0, idle), (0, 0)), constant_values=-1)
     requests = starts.reshape(-1, WARP_SIZE, starts.shape[1]).transpose(0, 2, 1).reshape(-1, WARP_SIZE)
-    return passes(requests, touch.bits) / max(1, int(made.sum()))
+    count = max(1, int(made.sum()))
+    of_banks = bank_passes(requests, touch.bits, touch.bits * width * touch.run)
+    return of_banks / count, passes(requests, touch.bits) / count
 
 
 def conflicts_of(map_: IndexingMap, touch: Touch, box: Box) -> int:

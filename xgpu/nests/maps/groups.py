@@ -15,6 +15,8 @@ from xgpu.structure import walk
 
 MOST_THREADS = 256
 """Threads of a block that runs par loops itself, if the program does not ask for more."""
+GRID_THREADS = 128
+"""Threads of a block whose blocks share nothing."""
 
 
 @dataclass(frozen=True)

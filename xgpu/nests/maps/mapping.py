@@ -15,6 +15,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -84,6 +85,11 @@ def choose_boxes(space: Space, touches: Sequence[Touch], boxes: Sequence[tuple[i
     map_, score, box = best
     whole = in_boxes(_without_single_steps(map_), box.sides, box.apart)
     return ChosenMap(whole, score, search.tried, search.complete, box.sides)
+
+
+# Loops that are written out are often the same ones, and passes ask one after the other.
+best_map = lru_cache(maxsize=256)(choose)
+best_boxes = lru_cache(maxsize=256)(choose_boxes)
 
 
 def _most(space: Space, bands: int) -> int:

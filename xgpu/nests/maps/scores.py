@@ -54,17 +54,23 @@ class Touch:
 
 @dataclass(frozen=True)
 class Score:
-    """The score of a map: sectors, accesses and threads' places for each iteration, and the size of its expressions."""
+    """The score of a map: sectors, accesses and threads' places for each iteration, and the size of its expressions.
+
+    For boxes, ``sectors`` are passes through memory's banks, and ``lines`` those that its lines alone would take.
+    """
 
     sectors: float
     accesses: float
     places: float
     size: int
+    lines: float = 0.0
 
     @property
-    def key(self) -> tuple[float, float, float, int]:
+    def key(self) -> tuple[float, float, float, float, int]:
         """The numbers to compare; less is better. A few threads that do nothing are as good as none."""
-        return (round(self.sectors * max(1.0, self.places / 1.25), 6), round(self.accesses, 6), self.places, self.size)
+        idle = max(1.0, self.places / 1.25)
+        moved = (round(self.sectors * idle, 6), round(self.lines * idle, 6))
+        return (*moved, round(self.accesses, 6), self.places, self.size)
 
 
 def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch]) -> Score:
@@ -99,19 +105,23 @@ def least_sectors(space: Space, touches: Sequence[Touch]) -> float:
 
     Elements that differ from iteration to iteration fill sectors at best; others may all be one.
     """
-    return sum(touch.times * touch.bits / (8 * SECTOR_BYTES) for touch in touches if _is_injective(touch, space))
+    apart = (touch for touch in touches if is_injective(touch.position, space.extents))
+    return sum(touch.times * touch.bits / (8 * SECTOR_BYTES) for touch in apart)
 
 
-def _is_injective(touch: Touch, space: Space) -> bool:
-    """Whether iterations access different elements: each loop's stride is beyond all that faster ones go through."""
-    strides = {atom.index: abs(factor) for atom, factor in touch.position.terms if isinstance(atom, Dim)}
-    if len(strides) < len(touch.position.terms):
+def is_injective(position: AffineExpr, extents: Sequence[int]) -> bool:
+    """Whether loops access different elements in all iterations: each one's stride is beyond all that faster ones do.
+
+    ``extents`` are those of the position's variables.
+    """
+    strides = {atom.index: abs(factor) for atom, factor in position.terms if isinstance(atom, Dim)}
+    if len(strides) < len(position.terms):
         return False
     reach = 0
-    for number in sorted(range(len(space.extents)), key=lambda n: strides.get(n, 0)):
-        if space.extents[number] > 1 and strides.get(number, 0) <= reach:
+    for number in sorted(range(len(extents)), key=lambda n: strides.get(n, 0)):
+        if extents[number] > 1 and strides.get(number, 0) <= reach:
             return False
-        reach += (space.extents[number] - 1) * strides.get(number, 0)
+        reach += (extents[number] - 1) * strides.get(number, 0)
     return True
 
 

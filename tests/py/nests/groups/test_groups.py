@@ -141,7 +141,7 @@ def test_a_program_of_python() -> None:
         ("par 8 w #group(2048) { }", "expected 1 to 1024, got 2048"),
         ("par 8 w #group { }", "takes one number"),
         ("fully par 8 w #group(32) { }", "'fully par' has no pragma '#group'"),
-        ("seq 8 w #group(32) { }", "'seq' takes one pragma"),
+        ("seq 8 w #group(32) { }", "'seq' has no pragma '#group'"),
         ("par 1 b { par 8 w #group(32) #threads(48) { B[w] = 1.0 } }", r"'#threads\(48\)': expected a multiple of 32"),
         ("par 2 v #group(8) { par 4 w #group(32) { B[v * 4 + w] = 1.0 } }", r"'#group\(8\)': loops inside of 'par v'"),
         ("par 8 w #block #group(32) { B[w] = 1.0 }", "'#group' and '#block'"),
