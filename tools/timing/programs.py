@@ -257,8 +257,10 @@ def _print(results: Sequence[dict[str, Any]]) -> None:
             print(f"{found['name']:48} {found['error'][-300:]}")
     if timed:
         mean = float(np.exp(np.mean([np.log(found["ratio"]) for found in timed])))
-        firsts = [found["xgpu_first"] / found["jax_first"] for found in timed]
-        print(f"{len(timed)} programs: geometric mean {mean:.2f}, first calls {np.median(firsts):.2f} (median)")
+        # A call may have stood still for all of its time, which does not count.
+        firsts = [found["xgpu_first"] / found["jax_first"] for found in timed if found["jax_first"] > 0]
+        first = f", first calls {np.median(firsts):.2f} (median)" if firsts else ""
+        print(f"{len(timed)} programs: geometric mean {mean:.2f}{first}")
 
 
 if __name__ == "__main__":
