@@ -272,6 +272,7 @@ swizzle-tiles
 take-known-branches
   stablehlo.case
   stablehlo.if
+  stablehlo.select
 turn-masks{least-elements=1024}
   stablehlo.compare
   stablehlo.constant

@@ -20,6 +20,7 @@ from xgpu.fusion.grouping.decisions import Decision, apart, merged
 from xgpu.fusion.grouping.families import Candidate, Families, KernelFamily, Kind
 from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.fusion.grouping.merging.delayed_updates import delay_lone_loops, delay_updates, values_read, values_updated
+from xgpu.fusion.grouping.merging.followed_loops import merge_followed_loops
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
@@ -69,12 +70,14 @@ def merge_small_kernels(
         grouping = delay_updates(grouping, state, is_short)
         if has_host:
             grouping = delay_lone_loops(grouping, lambda each: _may_be_part(each, family, families) and is_short(each))
+    grouping, decisions = merge_followed_loops(
+        grouping, state, lambda each: _keeps_family(each, families, grouping) and is_short(each)
+    )
     by_level: dict[int, list[Group]] = {}
     for group in grouping.groups:
         if _may_be_part(group, family, families):
             by_level.setdefault(group.level, []).append(group)
     replaced: dict[Group, Group | None] = {}
-    decisions: list[Decision] = []
     for groups in by_level.values():
         kernels = [group for group in groups if len(groups) > 1 and _keeps_family(group, families, grouping)]
         for separate in _without_conflicts(kernels, grouping, state) if len(kernels) > 1 else ():
