@@ -110,7 +110,7 @@ fold-constants
   xgpu.scan
 forward-barriers{keep=false}
   stablehlo.optimization_barrier
-hoist-invariants
+hoist-invariants{target=sm_90a}
   stablehlo.while
 hold-buffers
   xgpu.new

@@ -17,7 +17,7 @@ from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
-from xgpu.structure import captured, copy_operation, defining_op, element_of, producer, users_of
+from xgpu.structure import as_needed, copy_operation, defining_op, element_of, users_of
 
 _LONGEST_NAME = 64
 _LARGE = 1 << 12
@@ -225,25 +225,20 @@ class FusionWriter:
     ) -> tuple[list[ir.Operation], list[ir.Value]]:
         """Return the backward slice of ``roots`` in topological order, and the values it starts from, arguments first.
 
-        An operation comes right before the first that needs it, wherever it is in the program: equal layers, of which
-        the first makes the constants of all, have equal functions. Every kernel makes constants for itself, but for
-        those that XLA has, and those that are stored to be updated, or to be read as they are in memory: ``kept``.
+        Every kernel makes constants for itself, but for those that XLA has, and those that are stored to be updated, or
+        to be read as they are in memory: ``kept``.
         """
-        operations: dict[ir.Operation, None] = {}
         inputs: dict[ir.Value, None] = {}
-        met: set[ir.Operation] = set()
-        pending: list[ir.Value | ir.Operation] = list(reversed(roots))
-        while pending:
-            each = pending.pop()
-            if isinstance(each, ir.Operation):
-                operations[each] = None
-            elif self._grouping.stored_before(each, group.level) and (each in kept or not is_made_by_kernels(each)):
-                inputs[each] = None
-            elif (op := producer(each)) not in met:
-                met.add(op)
-                pending.append(op)
-                pending += reversed((*op.operands, *captured(op)))
-        return list(operations), sorted(inputs, key=self._order)
+
+        def is_given(value: ir.Value) -> bool:
+            stored = self._grouping.stored_before(value, group.level)
+            if stored and (value in kept or not is_made_by_kernels(value)):
+                inputs[value] = None
+                return True
+            return False
+
+        operations = as_needed(roots, is_given)
+        return operations, sorted(inputs, key=self._order)
 
     def _order(self, value: ir.Value) -> tuple[int, int, int]:
         if value in self._argument:

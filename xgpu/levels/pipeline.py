@@ -145,7 +145,7 @@ PREPARE: Pipeline = (
     ("order-reductions", "decides which are rows and which columns, which are split in different ways"),
     ("split-reductions{{target={target}}}", "after everything that makes reductions or changes their shape"),
     (
-        "hoist-invariants",
+        "hoist-invariants{{target={target}}}",
         "after everything that makes reductions; before loops that are one kernel are marked, which have none",
     ),
     ("func.func(trivial-dce)", "a loop that becomes one kernel is looked at, and copied, as a whole"),
