@@ -26,13 +26,17 @@ _LARGE = 1 << 12
 
 @dataclass(frozen=True)
 class FusionCall:
-    """A written fusion: its name, its emitter and the reason for it, and the program's values that go in and out."""
+    """A written fusion: its name, its emitter and the reason for it, and the program's values that go in and out.
+
+    ``overwritten`` are those that go in whose memory takes what goes out.
+    """
 
     name: str
     emitter: str
     why: Reason
     inputs: tuple[ir.Value, ...]
     outputs: tuple[ir.Value, ...]
+    overwritten: tuple[ir.Value, ...]
 
 
 @dataclass(frozen=True)
@@ -144,11 +148,12 @@ class FusionWriter:
         functions = [part.function for part in draft.parts]
         for each in dict.fromkeys((*functions, draft.function)):
             each.operation.move_before(main)
+        aliased = [value for part in draft.parts for value in part.without(read_later)]
         if functions != [draft.function]:
-            aliased = [value for part in draft.parts for value in part.without(read_later)]
             _set_aliases(draft.function, draft.inputs, aliased)
         name = self._names.settle(draft.function, [each for each in functions if each != draft.function])
-        return FusionCall(name, draft.emitter, draft.why, draft.inputs, draft.outputs)
+        overwritten = tuple(value for value in aliased if value is not None)
+        return FusionCall(name, draft.emitter, draft.why, draft.inputs, draft.outputs, overwritten)
 
     def _choices(self, group: Group) -> list[Choice]:
         return choose(group, self._families, lambda value: self._grouping.stored_before(value, group.level))

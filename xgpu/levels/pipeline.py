@@ -150,6 +150,7 @@ PREPARE: Pipeline = (
     ),
     ("func.func(trivial-dce)", "a loop that becomes one kernel is looked at, and copied, as a whole"),
     ("mark-recurrences{{target={target}}}", "after all that rewrites: it looks at what bodies of loops have become"),
+    ("func.func(trivial-dce)", "again: conditions may have been computed before loops that are one kernel now"),
     (
         "merge-counters{{runs={control_flow}}}",
         "after loops that are one kernel are marked; before bodies are repeated, with steps that XLA does not know",

@@ -7,17 +7,17 @@ overwrite.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts
 from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.reduction_shape import REDUCE
-from xgpu.analysis.root_indices import MOST_ROOTS, KernelWalk, overwritten_where_read
+from xgpu.analysis.root_indices import MOST_ROOTS
 from xgpu.costs.values import elements
 from xgpu.fusion.grouping.decisions import Decision, merged
 from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.fusion.grouping.merging.delayed_updates import values_read
+from xgpu.fusion.grouping.merging.launches import States
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.reasons import Reason
 
@@ -34,17 +34,17 @@ def merge_followed_loops(
     ``state`` maps results of a loop's body to the arguments in whose memory they may be made. ``can_merge`` tells of
     which kernels this takes little time.
     """
-    decisions: list[Decision] = []
+    states, decisions = States(grouping, state), list[Decision]()
     new: dict[Group, Group | None] = {}
     for reduction, loop in _followed(grouping) if state else ():
         now = new.get(reduction, reduction)
         if now is None or loop in new or len(now.roots) + len(loop.roots) > MOST_ROOTS:
             continue
         together = replace(now, roots=(*now.roots, *loop.roots))
-        alone = [_overwritten(each, grouping, state) for each in (now, loop)]
+        alone = [states.in_place(each) for each in (now, loop)]
         read = [set(map(behind_bitcasts, values_read(each, grouping))) for each in (loop, now)]
         copied = [value for own, others in zip(alone, read, strict=True) for value in own & others]
-        lost = set().union(*alone) - _overwritten(together, grouping, state) if copied else set()
+        lost = set().union(*alone) - states.in_place(together) if copied else set()
         if len(lost) < len(copied) and can_merge(reduction) and can_merge(loop):
             new |= {reduction: together, loop: None}
             decisions.append(merged(loop.roots[0], now.heroes[0].results[0], Reason(_FOLLOWS, (len(copied),))))
@@ -67,10 +67,3 @@ def _followed(grouping: Grouping) -> Iterator[tuple[Group, Group]]:
         result = group.heroes[0].results[0]
         if elements(result) != elements(group.heroes[0].operands[0]):
             yield from ((group, loop) for loop in loops.get((group.level, shape_of(result)), ()))
-
-
-def _overwritten(group: Group, grouping: Grouping, state: Mapping[ir.Value, ir.Value]) -> set[ir.Value]:
-    """Return the states whose next values a kernel makes in their memory, if no other reads them."""
-    walk = KernelWalk(group.roots, group.heroes if group.kind.family.is_cooperative else ())
-    stored = partial(grouping.stored_before, level=group.level)
-    return overwritten_where_read([walk], [state.get(root) for root in group.roots], stored)
