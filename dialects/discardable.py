@@ -271,6 +271,13 @@ DISCARDABLE: dict[str, Discardable] = {
             "The loop is one kernel.",
         ),
         Discardable(
+            attributes.ROTATED,
+            OperationSet("a `stablehlo.while`", frozenset(("stablehlo.while",))),
+            unit_problem,
+            "Its condition is a value of its state: before the loop it is what the body makes of the next state, of the"
+            " state there.",
+        ),
+        Discardable(
             attributes.HOST,
             _CONTROL_FLOW,
             unit_problem,

@@ -246,6 +246,26 @@ def backward_slice(values: Iterable[ir.Value], stops: Callable[[ir.Value], bool]
         pending += op.operands
 
 
+def as_needed(values: Iterable[ir.Value], stops: Callable[[ir.Value], bool]) -> list[ir.Operation]:
+    """Return the operations that ``values`` are computed by, each right before the first that needs it.
+
+    Wherever they are in the program, up to arguments of blocks and where it ``stops``, and with what regions of them
+    use from outside. Equal layers, of which the first makes the constants of all, have equal operations then.
+    """
+    found: dict[ir.Operation, None] = {}
+    met = set[ir.Operation]()
+    pending: list[ir.Value | ir.Operation] = [*reversed(list(values))]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, ir.Operation):
+            found[each] = None
+        elif not stops(each) and (op := defining_op(each)) is not None and op not in met:
+            met.add(op)
+            pending.append(op)
+            pending += reversed((*op.operands, *captured(op)))
+    return list(found)
+
+
 def in_order(operations: Iterable[ir.Operation]) -> list[ir.Operation]:
     """Return operations of one block in the order in which they stand."""
 

@@ -110,7 +110,7 @@ fold-constants
   xgpu.scan
 forward-barriers{keep=false}
   stablehlo.optimization_barrier
-hoist-invariants
+hoist-invariants{target=sm_90a}
   stablehlo.while
 hold-buffers
   xgpu.new
@@ -274,6 +274,7 @@ swizzle-tiles
 take-known-branches
   stablehlo.case
   stablehlo.if
+  stablehlo.select
 turn-masks{least-elements=1024}
   stablehlo.compare
   stablehlo.constant

@@ -9,14 +9,17 @@ from xgpu.passes.framework.base import ModuleRewrite
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, moved_before, replace_op
 
+_SELECT = "stablehlo.select"
+
 
 @dataclass(frozen=True)
 class TakeKnownBranches(ModuleRewrite):
-    """Puts the operations of a branch in place of an `if` or `case` that always takes it.
+    """Puts the operations of a branch in place of an `if` or `case` that always takes it, and values for such selects.
 
     Such are those of one branch, which `jax.lax.platform_dependent` leaves for one platform, and those whose index
     follows from constant numbers, as that of `jax.lax.switch` does after it was clamped. One that is out of range means
-    the last branch. Needs: nothing.
+    the last branch. A `select` between a value and itself is that value: `jax.vmap` makes one of each state that a loop
+    hands on. Needs: nothing.
 
     ```mlir
     %0 = "stablehlo.case"(%index) ({
@@ -28,14 +31,19 @@ class TakeKnownBranches(ModuleRewrite):
     ```mlir
     %0 = stablehlo.sine %x : tensor<8xf32>
     ```
+    and `stablehlo.select %p, %x, %x` becomes `%x`.
     """
 
     NAME: ClassVar[str] = "take-known-branches"
-    OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.if", "stablehlo.case"))
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.if", "stablehlo.case", _SELECT))
 
     def rewrite(self, op: ir.Operation) -> None:
         """Replace ``op`` by the branch that it takes, if that is known."""
-        if (number := _known_branch(op)) is not None:
+        if op.name == _SELECT:
+            _, chosen, other = op.operands
+            if chosen == other:
+                replace_op(op, [chosen])
+        elif (number := _known_branch(op)) is not None:
             replace_op(op, moved_before(op, op.regions[number].blocks[0]))
 
 

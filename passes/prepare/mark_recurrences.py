@@ -9,16 +9,17 @@ from xgpu.analysis.heroes import is_hero
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
-from xgpu.dialects.attributes import RECURRENCE
+from xgpu.dialects.attributes import RECURRENCE, ROTATED
 from xgpu.fusion.loops.carried_slices import with_carried_slices
 from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.elements import SCATTER
 from xgpu.fusion.loops.products import with_sums
 from xgpu.fusion.loops.recurrences import Recurrence
+from xgpu.fusion.loops.rotation import condition_number, unrotated
 from xgpu.fusion.loops.separate_slices import with_separate_slices
 from xgpu.fusion.loops.split_states import LONGEST, with_split_states
 from xgpu.fusion.loops.steps import step_of
-from xgpu.hlo.stablehlo_builder import splat
+from xgpu.hlo.stablehlo_builder import splat, splat_like
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.records import dataclass
 from xgpu.structure import body_of, is_used, replace_op
@@ -38,8 +39,9 @@ class MarkRecurrences(OperationRewrite):
     body become sums, which a recurrence's threads share. Where numbers depend on all of their row and rows are short,
     as those of quaternions or small matrices are, there is a state for each of the numbers, and sums are written out.
     Slices of slices are read from the whole array. Where an array is written slice by slice, and slices are read that
-    iterations just before have written, these slices are states, and the array is stacked up. Needs: all other
-    rewrites, as it looks at what the body is.
+    iterations just before have written, these slices are states, and the array is stacked up. Conditions that
+    `rotate-loops` has made a part of the state are taken out of it again. Needs: all other rewrites, as it looks at
+    what the body is.
 
     ```mlir
     %result:2 = stablehlo.while(%i = %zero, %state = %x) : tensor<i32>, tensor<64xf32>
@@ -62,10 +64,35 @@ class MarkRecurrences(OperationRewrite):
         """Mark a loop if it is one of those, and forward what is known of its results."""
         if RECURRENCE in op.attributes:
             del op.attributes[RECURRENCE]
+        if _mark_unrotated(op, self.target.device):
+            return
+        if ROTATED in op.attributes:
+            del op.attributes[ROTATED]
         _mark(op, self.target.device)
 
 
-def _mark(loop: ir.Operation, target: Device) -> None:
+def _mark_unrotated(loop: ir.Operation, target: Device) -> bool:
+    """Replace a loop by the one that it was before its condition became part of its state, if that is one kernel."""
+    if (plain := unrotated(loop)) is None:
+        return False
+    number = condition_number(loop)
+    results = list(loop.results)
+    ended = results.pop(number)
+    for old, new in zip(results, list(plain.results), strict=True):
+        old.replace_all_uses_with(new)
+    if _mark(plain, target):
+        if is_used(ended):
+            ended.replace_all_uses_with(splat_like(0, ended))
+        loop.erase()
+        return True
+    for old, new in zip(results, list(plain.results), strict=True):
+        new.replace_all_uses_with(old)
+    plain.erase()
+    return False
+
+
+def _mark(loop: ir.Operation, target: Device) -> bool:
+    """Mark a loop if it is one kernel, and tell whether it is."""
     recurrence = _recurrence_of(loop, target)
     for rewritten in (with_sums, with_separate_slices):
         if recurrence is None and (copy := rewritten(loop)) is not None:
@@ -79,6 +106,7 @@ def _mark(loop: ir.Operation, target: Device) -> None:
     if recurrence is not None:
         recurrence.loop.attributes[RECURRENCE] = ir.UnitAttr.get()
         _forward_results(recurrence)
+    return recurrence is not None
 
 
 def _split(loop: ir.Operation, target: Device) -> Recurrence | None:

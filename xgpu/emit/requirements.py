@@ -64,10 +64,12 @@ def results_follow(fusion: Fusion) -> str | None:
 
 
 def results_follow_or_beside(fusion: Fusion) -> str | None:
-    """Require that each result follows the heroes or has as many elements as their operands."""
-    followers, elements = fusion.facts.followers, math.prod(shape_of(fusion.heroes[0].operands[0]))
-    if any(value not in followers and math.prod(shape_of(value)) != elements for value in fusion.results):
-        return "expected each of its results to follow the heroes, or to be of their operands' size"
+    """Require that each result follows the heroes, or has their shape or as many elements as their operands."""
+    followers, hero = fusion.facts.followers, fusion.heroes[0]
+    shape, elements = shape_of(hero.results[0]), math.prod(shape_of(hero.operands[0]))
+    others = [shape_of(value) for value in fusion.results if value not in followers]
+    if any(each != shape and math.prod(each) != elements for each in others):
+        return "expected each of its results to follow the heroes, or to be of their shape or of their operands' size"
     return None
 
 

@@ -17,7 +17,7 @@ from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
-from xgpu.structure import captured, copy_operation, defining_op, element_of, producer, users_of
+from xgpu.structure import as_needed, copy_operation, defining_op, element_of, users_of
 
 _LONGEST_NAME = 64
 _LARGE = 1 << 12
@@ -26,13 +26,17 @@ _LARGE = 1 << 12
 
 @dataclass(frozen=True)
 class FusionCall:
-    """A written fusion: its name, its emitter and the reason for it, and the program's values that go in and out."""
+    """A written fusion: its name, its emitter and the reason for it, and the program's values that go in and out.
+
+    ``overwritten`` are those that go in whose memory takes what goes out.
+    """
 
     name: str
     emitter: str
     why: Reason
     inputs: tuple[ir.Value, ...]
     outputs: tuple[ir.Value, ...]
+    overwritten: tuple[ir.Value, ...]
 
 
 @dataclass(frozen=True)
@@ -144,11 +148,12 @@ class FusionWriter:
         functions = [part.function for part in draft.parts]
         for each in dict.fromkeys((*functions, draft.function)):
             each.operation.move_before(main)
+        aliased = [value for part in draft.parts for value in part.without(read_later)]
         if functions != [draft.function]:
-            aliased = [value for part in draft.parts for value in part.without(read_later)]
             _set_aliases(draft.function, draft.inputs, aliased)
         name = self._names.settle(draft.function, [each for each in functions if each != draft.function])
-        return FusionCall(name, draft.emitter, draft.why, draft.inputs, draft.outputs)
+        overwritten = tuple(value for value in aliased if value is not None)
+        return FusionCall(name, draft.emitter, draft.why, draft.inputs, draft.outputs, overwritten)
 
     def _choices(self, group: Group) -> list[Choice]:
         return choose(group, self._families, lambda value: self._grouping.stored_before(value, group.level))
@@ -225,25 +230,20 @@ class FusionWriter:
     ) -> tuple[list[ir.Operation], list[ir.Value]]:
         """Return the backward slice of ``roots`` in topological order, and the values it starts from, arguments first.
 
-        An operation comes right before the first that needs it, wherever it is in the program: equal layers, of which
-        the first makes the constants of all, have equal functions. Every kernel makes constants for itself, but for
-        those that XLA has, and those that are stored to be updated, or to be read as they are in memory: ``kept``.
+        Every kernel makes constants for itself, but for those that XLA has, and those that are stored to be updated, or
+        to be read as they are in memory: ``kept``.
         """
-        operations: dict[ir.Operation, None] = {}
         inputs: dict[ir.Value, None] = {}
-        met: set[ir.Operation] = set()
-        pending: list[ir.Value | ir.Operation] = list(reversed(roots))
-        while pending:
-            each = pending.pop()
-            if isinstance(each, ir.Operation):
-                operations[each] = None
-            elif self._grouping.stored_before(each, group.level) and (each in kept or not is_made_by_kernels(each)):
-                inputs[each] = None
-            elif (op := producer(each)) not in met:
-                met.add(op)
-                pending.append(op)
-                pending += reversed((*op.operands, *captured(op)))
-        return list(operations), sorted(inputs, key=self._order)
+
+        def is_given(value: ir.Value) -> bool:
+            stored = self._grouping.stored_before(value, group.level)
+            if stored and (value in kept or not is_made_by_kernels(value)):
+                inputs[value] = None
+                return True
+            return False
+
+        operations = as_needed(roots, is_given)
+        return operations, sorted(inputs, key=self._order)
 
     def _order(self, value: ir.Value) -> tuple[int, int, int]:
         if value in self._argument:

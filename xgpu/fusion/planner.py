@@ -21,7 +21,7 @@ from xgpu.fusion.grouping.merging.delayed_reductions import delay_reductions
 from xgpu.fusion.grouping.merging.side_outputs import merge_side_outputs
 from xgpu.fusion.grouping.merging.small_kernels import merge_small_kernels
 from xgpu.fusion.grouping.shared_values import group_operations
-from xgpu.hlo.stablehlo_builder import empty_constant
+from xgpu.hlo.stablehlo_builder import empty_constant, hlo
 from xgpu.indexing.hlo_maps import unchanged
 from xgpu.records import dataclass
 from xgpu.structure import attributes_of, captured, copy_operation, terminator_of, walk
@@ -125,6 +125,46 @@ def _function(module: ir.Module, name: str) -> ir.func.FuncOp:
     raise InvalidInput(f"the module has no function @{name}")
 
 
+class _Order:
+    """The order of what a loop's body runs, as far as XLA can tell: by what each step needs of those before it.
+
+    It copies a state that a kernel overwrites and another reads of which it does not know that it runs before.
+    """
+
+    def __init__(self, values: Mapping[ir.Value, ir.Value]):
+        self._values = values
+        self._steps = 0
+        # By values of the program: the steps that one follows from, and those that read it, with something they make.
+        self._behind: dict[ir.Value, frozenset[int]] = {}
+        self._readers: dict[ir.Value, list[tuple[int, ir.Value]]] = {}
+
+    def note(self, read: Iterable[ir.Value], made: Sequence[ir.Value]) -> None:
+        """Add a step that reads some values and makes others."""
+        behind = self._behind_all(read) | {self._steps}
+        self._behind |= dict.fromkeys(made, behind)
+        for value in read if made else ():
+            self._readers.setdefault(value, []).append((self._steps, made[0]))
+        self._steps += 1
+
+    def before(self, call: FusionCall) -> dict[ir.Value, ir.Value]:
+        """Return what a kernel overwrites as it is once all steps have read it, of which XLA cannot tell otherwise."""
+        behind = self._behind_all(call.inputs)
+        waiting: dict[ir.Value, None] = {}
+        found: dict[ir.Value, None] = {}
+        for value in call.overwritten:
+            for step, made in self._readers.get(value, ()):
+                if step not in behind:
+                    found[value] = waiting[made] = None
+        if not found:
+            return {}
+        operands = [*found, *(value for value in waiting if value not in found)]
+        barrier = hlo.OptimizationBarrierOp([self._values[value] for value in operands])
+        return dict(zip(found, barrier.operation.results, strict=False))
+
+    def _behind_all(self, values: Iterable[ir.Value]) -> frozenset[int]:
+        return frozenset[int]().union(*(self._behind.get(value, ()) for value in values))
+
+
 class _Planner:
     """Writes the calls of a program, block by block, and its fusions before the function ``main``."""
 
@@ -167,16 +207,19 @@ class _Planner:
         writer = FusionWriter(source, grouping, families, self._names, state)
         with ir.InsertionPoint(self._main):
             steps = _steps(grouping, writer)
+        order = _Order(values)
         with ir.InsertionPoint(target):
             for step, read_later in zip(steps, _read_later(steps, set(state.values())), strict=True):
                 if isinstance(step, Draft):
                     call = writer.settle(step, read_later, self._main)
-                    _write_call(call, values)
+                    _write_call(call, values, order.before(call) if state and not has_host else {})
+                    order.note(call.inputs, call.outputs)
                     self.kernels |= dict.fromkeys(call.outputs, call.name)
                     self.decisions.append(emitted(call.outputs[0], call.emitter, call.why))
                 else:
                     free = {result: each for result, each in state.items() if each not in read_later}
                     self._write_fallback(step, values, free)
+                    order.note([*step.operands, *captured(step)], step.results)
             for value in results:
                 if value not in values:
                     values[value] = empty_constant(ir.RankedTensorType(value.type))
@@ -217,7 +260,8 @@ class _Planner:
         values.update(zip(op.results, copy.results, strict=True))
 
 
-def _write_call(call: FusionCall, values: dict[ir.Value, ir.Value]) -> None:
+def _write_call(call: FusionCall, values: dict[ir.Value, ir.Value], given: Mapping[ir.Value, ir.Value]) -> None:
+    """Write a call; ``values`` has what goes in, but for what is ``given`` otherwise, and gets what comes out."""
     types = [value.type for value in call.outputs]
-    op = ir.func.CallOp(types, call.name, [values[value] for value in call.inputs])
+    op = ir.func.CallOp(types, call.name, [given.get(value, values[value]) for value in call.inputs])
     values.update(zip(call.outputs, op.operation.results, strict=True))

@@ -145,11 +145,12 @@ PREPARE: Pipeline = (
     ("order-reductions", "decides which are rows and which columns, which are split in different ways"),
     ("split-reductions{{target={target}}}", "after everything that makes reductions or changes their shape"),
     (
-        "hoist-invariants",
+        "hoist-invariants{{target={target}}}",
         "after everything that makes reductions; before loops that are one kernel are marked, which have none",
     ),
     ("func.func(trivial-dce)", "a loop that becomes one kernel is looked at, and copied, as a whole"),
     ("mark-recurrences{{target={target}}}", "after all that rewrites: it looks at what bodies of loops have become"),
+    ("func.func(trivial-dce)", "again: conditions may have been computed before loops that are one kernel now"),
     (
         "merge-counters{{runs={control_flow}}}",
         "after loops that are one kernel are marked; before bodies are repeated, with steps that XLA does not know",

@@ -14,6 +14,7 @@ from xgpu.indexing.access import shape_of
 from xgpu.passes.prepare.chains.lengths import Lengths
 from xgpu.records import dataclass
 from xgpu.structure import (
+    as_needed,
     backward_slice,
     block_of,
     captured,
@@ -67,11 +68,11 @@ class ChainParts:
         What is read as an array in one place is so in all others.
         """
         arrays, lengths = set[ir.Value](), Lengths(_is_cheap)
-        while True:
-            operations, inputs = _reached(results, taken, arrays, lengths)
-            if not (both := {value for op in operations for value in op.results if value in inputs}):
-                return cls(tuple(_as_needed(results, operations)), tuple(inputs))
+        operations, inputs = _reached(results, taken, arrays, lengths)
+        while both := {value for op in operations for value in op.results if value in inputs}:
             arrays |= both
+            operations, inputs = _reached(results, taken, arrays, lengths)
+        return cls(tuple(as_needed(results, lambda value: defining_op(value) not in operations)), tuple(inputs))
 
     def divisors(self, value: ir.Value) -> list[ir.Operation]:
         """Return the operations that divide by one of the inputs, an array of f32; none if others read it, too."""
@@ -150,25 +151,6 @@ def _reached(
         moved = taken.moved.get(op, ())
         pending += [(operand, is_moved or operand in moved) for operand in reversed(op.operands)]
     return found, inputs
-
-
-def _as_needed(results: Sequence[ir.Value], taken: Container[ir.Operation]) -> list[ir.Operation]:
-    """Return the operations that are taken, each right before the first that needs it, wherever it is in the program.
-
-    Equal layers, of which the first makes the masks of all, have equal chains.
-    """
-    operations: list[ir.Operation] = []
-    met = set[ir.Operation]()
-    pending: list[ir.Value | ir.Operation] = list(reversed(results))
-    while pending:
-        each = pending.pop()
-        if isinstance(each, ir.Operation):
-            operations.append(each)
-        elif (op := defining_op(each)) is not None and op in taken and op not in met:
-            met.add(op)
-            pending.append(op)
-            pending += reversed(op.operands)
-    return operations
 
 
 def last_moved(value: ir.Value, element_bytes: int, moves: Container[str] = MOVED) -> ir.Value:

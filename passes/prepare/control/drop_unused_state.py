@@ -10,11 +10,12 @@ from xgpu.hlo.stablehlo_builder import hlo
 from xgpu.passes.framework.base import OperationRewrite, main_of
 from xgpu.records import dataclass
 from xgpu.structure import (
+    as_needed,
     attributes_of,
+    block_of,
     body_of,
     captured,
     copy_operation,
-    defining_op,
     is_argument,
     is_used,
     terminator_of,
@@ -81,15 +82,9 @@ def _arguments_behind(values: Iterable[ir.Value], block: ir.Block) -> set[int]:
     return {ir.BlockArgument(value).arg_number for value in found if is_argument(value) and value.owner == block}
 
 
-def _behind(values: Iterable[ir.Value], block: ir.Block) -> set[ir.Operation]:
+def _behind(values: Iterable[ir.Value], block: ir.Block) -> list[ir.Operation]:
     """Return the operations of ``block`` that ``values`` are computed from."""
-    pending, found = list(values), set[ir.Operation]()
-    while pending:
-        op = defining_op(pending.pop())
-        if op is not None and op.block == block and op not in found:
-            found.add(op)
-            pending += (*op.operands, *captured(op))
-    return found
+    return as_needed(values, lambda value: block_of(value) != block)
 
 
 def _with_state(loop: ir.Operation, kept: list[int]) -> ir.Operation:
@@ -102,7 +97,7 @@ def _with_state(loop: ir.Operation, kept: list[int]) -> ir.Operation:
         results = list(terminator_of(old).operands)
         if number == 1:
             results = [results[each] for each in kept]
-        needed = _behind(results, old)
+        needed = set(_behind(results, old))
         copies: dict[ir.Value, ir.Value] = {
             old.arguments[each]: argument for each, argument in zip(kept, block.arguments, strict=True)
         }

@@ -5,12 +5,13 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.control_flow import planned_blocks
+from xgpu.device import DEFAULT_DEVICE, DeviceName
 from xgpu.fusion.loops.counters import counters_of, trip_count
 from xgpu.fusion.loops.invariants import values_before
 from xgpu.hlo.stablehlo_builder import hlo, inline_block
 from xgpu.passes.framework.base import OperationRewrite, main_of
 from xgpu.records import dataclass
-from xgpu.structure import attributes_of, body_of, captured, copy_operation, defining_op, in_order, replace_op
+from xgpu.structure import as_needed, attributes_of, block_of, body_of, copy_operation, replace_op
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,9 @@ class HoistInvariants(OperationRewrite):
     NAME: ClassVar[str] = "hoist-invariants"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.while",))
 
+    target: DeviceName = DEFAULT_DEVICE
+    """The GPU that kernels are for."""
+
     def apply(self, module: ir.Module) -> None:
         """Rewrite every block of the function ``main``, inner ones first: outer loops may move on what they move."""
         for block in reversed(list(planned_blocks(main_of(module).entry_block))):
@@ -50,26 +54,15 @@ class HoistInvariants(OperationRewrite):
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a loop that computes such values, unless it is known to run once at most."""
         trips = trip_count(op, counters_of(op))
-        if (trips is None or trips > 1) and (values := values_before(op)):
+        if (trips is None or trips > 1) and (values := values_before(op, self.target.device)):
             replace_op(op, list(_with_values(op, values).results)[: len(op.results)])
-
-
-def _needed(values: Sequence[ir.Value], body: ir.Block) -> set[ir.Operation]:
-    """Return the operations of ``body`` that ``values`` are computed by."""
-    pending, found = list(values), set[ir.Operation]()
-    while pending:
-        op = defining_op(pending.pop())
-        if op is not None and op.block == body and op not in found:
-            found.add(op)
-            pending += (*op.operands, *captured(op))
-    return found
 
 
 def _with_values(loop: ir.Operation, values: Sequence[ir.Value]) -> ir.Operation:
     """Make a loop with ``values`` of the body of ``loop``, computed before it, as more of its state."""
     body = body_of(loop, 1)
     copies: dict[ir.Value, ir.Value] = dict(zip(body.arguments, loop.operands, strict=True))
-    for op in in_order(_needed(values, body)):
+    for op in as_needed(values, lambda value: block_of(value) != body):
         # What is from around the loop is its own copy.
         copies |= {value: value for value in op.operands if value not in copies}
         copy_operation(op, copies)

@@ -16,8 +16,8 @@ class RotateLoops(OperationRewrite):
 
     The condition is computed before the loop, and from the next state at the end of the body, by kernels that also
     compute other things there. The host reads it. Loops whose number of iterations is known, now or when they begin,
-    stay, as a host counts them. Only for ``runs=launches``. Needs: constants in the blocks that use them, which tell
-    what is known.
+    stay, as a host counts them. `mark-recurrences` takes a condition out again where a loop is one kernel. Only for
+    ``runs=launches``. Needs: constants in the blocks that use them, which tell what is known.
 
     ```mlir
     %r = stablehlo.while(%x = %start) : tensor<f32>

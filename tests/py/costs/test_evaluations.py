@@ -83,6 +83,25 @@ def test_kernels_that_read_at_different_indices(function):
     _agree(load_source(function, ("f32[48]", "f32[48]")), 16)
 
 
+@pytest.mark.parametrize("rows", range(1, 8))
+def test_pieces_are_walked_apart_from_arrays_of_any_shape(rows):
+    """A kernel that stores an array of a shape with the numbers of a concatenation and of a piece has both."""
+
+    def function(x, y, z):
+        return jnp.concatenate([jnp.exp(x), jnp.sin(x), jnp.cos(y)], 1), jnp.tanh(z)
+
+    source = load_source(function, ("f32[64,3]", "f32[64,5]", f"f32[{rows},1]"))
+    prepared = plan_program(source.module)["prepared"]
+    operations = [op.operation for op in prepared.body.operations[0].entry_block.operations][:-1]
+    evaluations, kernel = Evaluations[_Loop](NumberedBlock(operations)), _Loop()
+    for value in (results := [value for values in evaluations.block.results for value in values])[-2:]:
+        evaluations.want(value, kernel, ONLY)
+    for number in reversed(range(len(operations))):
+        evaluations.compute(number, {kernel: ONLY})
+    counts = [[need.times for need in evaluations.of(value)] for value in results]
+    assert counts == [[64 * 3], [64 * 3], [64 * 5], [64 * 11], [rows]]
+
+
 @pytest.mark.parametrize(
     ("pieces", "size", "times"),
     [(2, 64, 1), (2, 128, 0.5), (4, 32, 1), (4, 64, 0.25), (4, 1, 0.25)],

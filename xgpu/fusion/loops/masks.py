@@ -5,6 +5,7 @@ the next one is ``select(mask, new, old)``. So each element may leave the loop a
 stays false if it depends on nothing that goes on changing, such as a count of iterations.
 """
 
+import math
 from collections.abc import Hashable
 
 from xgpu import ir
@@ -26,7 +27,8 @@ from xgpu.structure import (
     terminator_of,
 )
 
-_REDUCE = "stablehlo.reduce"
+_REDUCE, _RESHAPE = "stablehlo.reduce", "stablehlo.reshape"
+_SLICE, _CONCATENATE = "stablehlo.slice", "stablehlo.concatenate"
 _SPREAD, _CONVERT = "stablehlo.broadcast_in_dim", "stablehlo.convert"
 
 
@@ -85,14 +87,52 @@ def _terms(condition: ir.Value) -> list[ir.Value]:
 
 
 def _any_of(value: ir.Value) -> ir.Value | None:
-    """Return the mask of which a condition is whether any element is true."""
-    if not is_result_of(value, _REDUCE):
+    """Return the mask of which a condition is whether any element is true; that may be found in several steps."""
+    if shape_of(value) or not is_result_of(value, _REDUCE):
         return None
-    op = producer(value)
-    if len(op.results) != 1 or dtype_of(value).kind != "bool" or [each.function for each in combiners(op)] != ["or"]:
-        return None
-    array, start = op.operands
-    return array if is_number(start, 0) and len(integers(op, "dimensions")) == len(shape_of(array)) else None
+    part = _Part.behind(value)
+    while part.is_whole and part.array != value:
+        value, part = part.array, _Part.behind(part.array)
+    return None if is_result_of(value, _REDUCE) else value
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The elements of an array, from ``start`` up to ``end``, of which another has whether any is true."""
+
+    array: ir.Value
+    start: int
+    end: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all elements of the array."""
+        return (self.start, self.end) == (0, math.prod(shape_of(self.array)))
+
+    @classmethod
+    def behind(cls, value: ir.Value) -> "_Part":
+        """Return what ``value`` is made of by steps of such a reduction: by itself, if by none."""
+        own = cls(value, 0, math.prod(shape_of(value)))
+        if is_result_of(value, _RESHAPE) or (is_result_of(value, _REDUCE) and _is_any(producer(value))):
+            return cls.behind(producer(value).operands[0])
+        if is_result_of(value, _SLICE) and len(shape_of(value)) == 1:
+            op = producer(value)
+            (start,), (end,), (stride,) = (integers(op, name) for name in ("start_indices", "limit_indices", "strides"))
+            return cls(op.operands[0], start, end) if stride == 1 else own
+        if is_result_of(value, _CONCATENATE) and len(shape_of(value)) == 1:
+            first, *others = (cls.behind(operand) for operand in producer(value).operands)
+            for each in others:
+                if each.array != first.array or each.start != first.end:
+                    return own
+                first = cls(first.array, first.start, each.end)
+            return first
+        return own
+
+
+def _is_any(op: ir.Operation) -> bool:
+    """Whether a reduction tells if any element is true."""
+    is_one = len(op.results) == 1 and dtype_of(op.results[0]).kind == "bool" and is_number(op.operands[1], 0)
+    return is_one and [each.function for each in combiners(op)] == ["or"]
 
 
 def _is_kept(value: ir.Value, argument: ir.Value, mask: ir.Value, names: "_Names") -> bool:

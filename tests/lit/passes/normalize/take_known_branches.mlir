@@ -99,3 +99,25 @@ func.func @main(%i: tensor<i32>, %x: tensor<8xf32>) -> tensor<8xf32> {
   }) : (tensor<i32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// A value that is chosen either way is no choice, also in a loop.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8xi1>, %arg1: tensor<8xf32>, %arg2: tensor<8xf32>)
+// CHECK:         stablehlo.while(%[[X:.*]] = %arg1, %[[Y:.*]] = %arg2)
+// CHECK:         } do {
+// CHECK-NEXT:      %[[S:.*]] = stablehlo.select %arg0, %[[Y]], %[[X]]
+// CHECK-NEXT:      stablehlo.return %[[S]], %[[Y]]
+func.func @main(%p: tensor<8xi1>, %x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0:2 = stablehlo.while(%a = %x, %b = %y) : tensor<8xf32>, tensor<8xf32>
+  cond {
+    %true = stablehlo.constant dense<true> : tensor<i1>
+    stablehlo.return %true : tensor<i1>
+  } do {
+    %1 = stablehlo.select %p, %b, %a : tensor<8xi1>, tensor<8xf32>
+    %2 = stablehlo.select %p, %b, %b : tensor<8xi1>, tensor<8xf32>
+    stablehlo.return %1, %2 : tensor<8xf32>, tensor<8xf32>
+  }
+  return %0#0, %0#1 : tensor<8xf32>, tensor<8xf32>
+}

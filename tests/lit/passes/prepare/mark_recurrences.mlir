@@ -215,3 +215,44 @@ func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
   }
   return %0 : tensor<64xf32>
 }
+
+// -----
+
+// A condition that is part of the state, and follows from the next state alone, is taken out of it again. The mask is
+// found behind reductions in several steps.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<64xf32>) -> tensor<64xf32>
+// CHECK:         %[[R:.*]] = stablehlo.while(%iterArg = %arg0) : tensor<64xf32> attributes {xgpu.recurrence}
+// CHECK-NEXT:    cond {
+// CHECK:           stablehlo.compare LT, %iterArg,
+// CHECK:           stablehlo.reduce
+// CHECK:         } do {
+// CHECK:           stablehlo.select
+// CHECK-NOT:       stablehlo.reduce
+// CHECK:         return %[[R]]
+func.func @main(%arg0: tensor<64xf32>) -> tensor<64xf32> {
+  %cst = stablehlo.constant dense<9.000000e+00> : tensor<64xf32>
+  %c = stablehlo.constant dense<false> : tensor<i1>
+  %0 = stablehlo.compare LT, %arg0, %cst : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xi1>
+  %1 = stablehlo.reduce(%0 init: %c) applies stablehlo.or across dimensions = [0] : (tensor<64xi1>, tensor<i1>) -> tensor<i1>
+  %2:2 = stablehlo.while(%iterArg = %arg0, %iterArg_0 = %1) : tensor<64xf32>, tensor<i1> attributes {xgpu.rotated}
+  cond {
+    stablehlo.return %iterArg_0 : tensor<i1>
+  } do {
+    %cst_1 = stablehlo.constant dense<9.000000e+00> : tensor<64xf32>
+    %3 = stablehlo.compare LT, %iterArg, %cst_1 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xi1>
+    %4 = stablehlo.add %iterArg, %cst_1 : tensor<64xf32>
+    %5 = stablehlo.select %3, %4, %iterArg : tensor<64xi1>, tensor<64xf32>
+    %cst_2 = stablehlo.constant dense<9.000000e+00> : tensor<64xf32>
+    %none = stablehlo.constant dense<false> : tensor<i1>
+    %6 = stablehlo.compare LT, %5, %cst_2 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xi1>
+    %a = stablehlo.slice %6 [0:32] : (tensor<64xi1>) -> tensor<32xi1>
+    %b = stablehlo.slice %6 [32:64] : (tensor<64xi1>) -> tensor<32xi1>
+    %c_4 = stablehlo.reshape %a : (tensor<32xi1>) -> tensor<4x8xi1>
+    %d = stablehlo.reduce(%c_4 init: %none) applies stablehlo.or across dimensions = [1] : (tensor<4x8xi1>, tensor<i1>) -> tensor<4xi1>
+    %e = stablehlo.concatenate %d, %b, dim = 0 : (tensor<4xi1>, tensor<32xi1>) -> tensor<36xi1>
+    %7 = stablehlo.reduce(%e init: %none) applies stablehlo.or across dimensions = [0] : (tensor<36xi1>, tensor<i1>) -> tensor<i1>
+    stablehlo.return %5, %7 : tensor<64xf32>, tensor<i1>
+  }
+  return %2#0 : tensor<64xf32>
+}

@@ -24,6 +24,64 @@ def test_a_loop_of_which_each_element_leaves_by_itself_is_one_kernel(name):
     assert compiled.main is None
 
 
+LAUNCHES = xgpu.Options(control_flow="launches")
+
+
+@pytest.mark.parametrize("name", sorted(recurrences.MASKED))
+def test_such_a_loop_is_one_kernel_in_packages(name):
+    """The host that runs other loops has their conditions in their states, computed before and after each iteration."""
+    program = PROGRAMS[name]
+    compiled = xgpu.compile(program.function, *program.specs, options=LAUNCHES)
+    assert emitters(compiled) == emitters(program.compile())
+
+
+@pytest.mark.parametrize("size", [33, 300007])
+def test_numbers_in_packages(size):
+    """Of many elements it is found in several steps whether any goes on."""
+
+    def function(x, limit):
+        def step(state):
+            x, i = state
+            return jnp.where(x < limit, 2 * x + 1, x), jnp.where(x < limit, i + 1, i)
+
+        return lax.while_loop(lambda state: jnp.any(state[0] < limit), step, (x, jnp.zeros_like(x)))
+
+    compiled = xgpu.compile(function, f"f32[{size}]", f"f32[{size}]", options=LAUNCHES)
+    assert emitters(compiled) == ["recurrence"]
+    x = np.random.default_rng(0).uniform(0, 9, size).astype(np.float32)
+    x[:5] = np.nan, np.inf, -0.0, 1e30, 9
+    limit = np.full(size, 9, np.float32)
+    for found, expected in zip(compiled.run(x, limit), compiled.reference(x, limit), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_flag_of_the_users_is_no_condition_of_the_next_state():
+    """The first iteration runs whatever the mask is."""
+
+    def function(x):
+        def step(state):
+            x = state[0] + 1
+            return x, jnp.any(x < 9)
+
+        return lax.while_loop(lambda state: state[1], step, (x, True))[0]
+
+    compiled = xgpu.compile(function, "f32[33]", options=LAUNCHES)
+    assert "recurrence" not in emitters(compiled)
+    x = np.linspace(9, 12, 33, dtype=np.float32)
+    np.testing.assert_array_equal(compiled.run(x)[0], compiled.reference(x)[0])
+
+
+def test_a_loop_in_a_loop_of_packages():
+    """The inner one draws again until a number is accepted, the outer one until all are."""
+
+    def function(seed):
+        return jax.random.gamma(jax.random.key(seed), 0.5, (129,))
+
+    compiled = xgpu.compile(function, "s32[]", options=LAUNCHES)
+    assert "recurrence" in emitters(compiled)
+    np.testing.assert_allclose(compiled.run(np.int32(3))[0], compiled.reference(np.int32(3))[0], rtol=1e-4)
+
+
 def doubled(more, step, results=lambda x, i: x):
     """A loop over a state of 33 numbers and a count, as a user writes it with ``jnp.any``."""
 
@@ -74,6 +132,7 @@ def kept(x, i):
 def test_which_loops_are_one_kernel(loop, is_one):
     compiled = xgpu.compile(loop, "f32[33]")
     assert ("recurrence" in emitters(compiled)) == is_one
+    assert ("recurrence" in emitters(xgpu.compile(loop, "f32[33]", options=LAUNCHES))) == is_one
     x = np.linspace(1, 12, 33, dtype=np.float32)
     expected = jax.tree.leaves(jax.jit(loop)(x))
     for result, other in zip(jax.tree.leaves(xgpu.jit(loop)(x)), expected, strict=True):

@@ -126,6 +126,42 @@ def test_operands_of_products_are_made_once() -> None:
     assert "tensor<1024x1024xf32>) -> tensor<1024x1024xbf16>" not in inside
 
 
+def product_beside_sorting(rates: jax.Array, scores: jax.Array) -> jax.Array:
+    """A large product of two terms is added to the state; sorting keeps the loop from being one kernel."""
+
+    def step(_: int, states: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        large, small = states
+        return jnp.tanh(large) + rates[:, :2] @ scores[:2], jnp.sort(small) / 2 + small.sum()
+
+    large, small = lax.fori_loop(0, 4, step, (jnp.zeros((rates.shape[0], scores.shape[1])), scores[0]))
+    return large + small
+
+
+def product_beside_sums(rates: jax.Array, scores: jax.Array) -> jax.Array:
+    """As before, but what is added is divided by a sum first: a kernel after that would read the product."""
+
+    def step(_: int, states: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        large, small = states
+        return large + rates[:, :2] @ scores[:2] / (small**2).sum(), jnp.sort(small) / 2 + small.sum()
+
+    large, small = lax.fori_loop(0, 4, step, (jnp.zeros((rates.shape[0], scores.shape[1])), scores[0]))
+    return large + small
+
+
+@pytest.mark.parametrize(("program", "is_before"), [(product_beside_sorting, False), (product_beside_sums, True)])
+def test_products_that_threads_compute_are_not_read(program: Callable[..., Any], is_before: bool) -> None:
+    """Unless they would be stored in each iteration."""
+    text = xgpu.compile(program, "f32[512,512]", "f32[30,512]", target="sm_90a").ir("prepared")
+    before, inside = text.split("stablehlo.while")
+    assert ("dot_general" in before) == is_before != ("dot_general" in inside)
+
+
+@pytest.mark.parametrize("program", [product_beside_sorting, product_beside_sums])
+def test_values_of_products(program: Callable[..., Any]) -> None:
+    found, expected = (jit(program)(*arrays()) for jit in (xgpu.jit, jax.jit))
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-5 * float(jnp.abs(expected).max()))
+
+
 def test_what_follows_from_a_sum_twice_is_looked_at_once() -> None:
     """Each of 64 values is read twice by the next one."""
 

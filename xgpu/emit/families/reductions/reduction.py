@@ -1,8 +1,9 @@
 """The computation of a kernel of reductions, whatever its threads do: its functions, and how accumulators go on.
 
 The heroes are reductions of one shape over the same dimensions. The prologue computes what they read, and results of
-the operands' shape; the epilogue makes of what they end as the other results. Where reductions need what others of the
-kernel end as, they are of a later *stage*, whose prologue is given that.
+the operands' shape; the epilogue makes of what they end as the other results, and computes those of the heroes' shape
+that need nothing of them. Where reductions need what others of the kernel end as, they are of a later *stage*, whose
+prologue is given that.
 """
 
 import math
@@ -17,7 +18,7 @@ from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.evaluations import computed
-from xgpu.costs.values import instructions
+from xgpu.costs.values import elements, instructions
 from xgpu.dialects.attributes import EARLY, FIRST_EXTREME, FUNCTION_OPERATIONS, HERO, MANY_RESTS, UNROLL
 from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.emit.accumulators import Accumulators
@@ -70,11 +71,14 @@ class Reductions(Accumulators):
         super().__init__(fusion)
         self.shape = ReductionShape.of(self.heroes[0])
         self.given: list[ir.Value] = []
-        followers = fusion.facts.followers
         numbers = range(len(fusion.results))
-        self.side_outputs = [i for i in numbers if fusion.results[i] not in followers]
-        self.epilogue_outputs = [i for i in numbers if fusion.results[i] in followers]
+        self.side_outputs = [i for i in numbers if self._is_beside(fusion.results[i])]
+        self.epilogue_outputs = [i for i in numbers if i not in self.side_outputs]
         self._suffix = ""
+
+    def _is_beside(self, result: ir.Value) -> bool:
+        """Whether a result is computed for each element of the operands: it has as many, and follows no hero."""
+        return result not in self.fusion.facts.followers and elements(result) == self.shape.elements
 
     @classmethod
     def stages_of(cls, fusion: Fusion) -> "list[Reductions]":
@@ -247,18 +251,18 @@ class Reductions(Accumulators):
 
         ``given`` are the scalars that earlier stages end as.
         """
-        elements: dict[ir.Value, ir.Value] = {}
+        read: dict[ir.Value, ir.Value] = {}
         for each in self._prologues:
             where = indices if each.map is None else apply_map(each.map, indices)
             inputs = kernel.present_inputs(self.fusion.aliases)
             scalars = each.functions.emit_call([*inputs, *where, *given])
-            elements |= zip(each.read, scalars, strict=False)
+            read |= zip(each.read, scalars, strict=False)
             put(scalars[len(each.read) :], [kernel.outputs[number] for number in each.numbers], where)
         combined: Values = []
         for hero in self.heroes:
             left = accumulators[len(combined) : len(combined) + len(hero.results)]
             with hero.location:
-                combined += _take_in(hero, left, [elements[value] for value in _inputs(hero)])
+                combined += _take_in(hero, left, [read[value] for value in _inputs(hero)])
         return combined
 
     def emit_combine(self, left: Values, right: Values) -> Values:

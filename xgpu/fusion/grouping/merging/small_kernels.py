@@ -5,11 +5,10 @@ nothing of each other, so one launch can have blocks for all of them. (XLA's GPU
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 
 from xgpu import ir
-from xgpu.analysis.bitcasts import behind_bitcasts
 from xgpu.analysis.in_place import updates_of
 from xgpu.costs.footprint import elements_read
 from xgpu.costs.time import launch_bytes
@@ -19,7 +18,9 @@ from xgpu.fusion.fallback import is_made_by_kernels
 from xgpu.fusion.grouping.decisions import Decision, apart, merged
 from xgpu.fusion.grouping.families import Candidate, Families, KernelFamily, Kind
 from xgpu.fusion.grouping.groups import Group, Grouping
-from xgpu.fusion.grouping.merging.delayed_updates import delay_lone_loops, delay_updates, values_read, values_updated
+from xgpu.fusion.grouping.merging.delayed_updates import delay_lone_loops, delay_updates
+from xgpu.fusion.grouping.merging.followed_loops import merge_followed_loops
+from xgpu.fusion.grouping.merging.launches import States, launches_of
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
@@ -69,91 +70,48 @@ def merge_small_kernels(
         grouping = delay_updates(grouping, state, is_short)
         if has_host:
             grouping = delay_lone_loops(grouping, lambda each: _may_be_part(each, family, families) and is_short(each))
+    grouping, decisions = merge_followed_loops(
+        grouping, state, lambda each: _keeps_family(each, families, grouping) and is_short(each)
+    )
     by_level: dict[int, list[Group]] = {}
     for group in grouping.groups:
         if _may_be_part(group, family, families):
             by_level.setdefault(group.level, []).append(group)
+    states = States(grouping, state)
+    moved: dict[Group, Group] = {}
     replaced: dict[Group, Group | None] = {}
-    decisions: list[Decision] = []
     for groups in by_level.values():
         kernels = [group for group in groups if len(groups) > 1 and _keeps_family(group, families, grouping)]
-        for separate in _without_conflicts(kernels, grouping, state) if len(kernels) > 1 else ():
-            for some in _merged([(kernel, _work(kernel, grouping)) for kernel in separate], target, decisions):
+        if len(kernels) < 2:
+            continue
+        launches = _without_conflicts([(kernel, _work(kernel, grouping)) for kernel in kernels], states, target)
+        first = [kernels.index(each[0][0]) for each in launches]
+        if first != sorted(first):
+            moved |= zip(kernels, (kernel for each in launches for kernel, _ in each), strict=True)
+        for separate in launches:
+            for some in _merged(separate, target, decisions):
                 replaced |= dict.fromkeys(some)
                 replaced[some[0]] = _together(family, some)
-    new = (replaced.get(group, group) for group in grouping.begun)
+    new = (replaced.get(group, group) for group in (moved.get(each, each) for each in grouping.begun))
     return replace(grouping, begun=tuple(group for group in new if group is not None)), decisions
 
 
 def _without_conflicts(
-    kernels: Sequence[Group], grouping: Grouping, state: Mapping[ir.Value, ir.Value]
-) -> list[list[Group]]:
+    kernels: Sequence[tuple[Group, _Work]], states: States, target: Device
+) -> list[list[tuple[Group, _Work]]]:
     """Return ``kernels`` in lists of which none has one that reads what another updates: blocks run in any order.
 
-    Of a loop's state, what a kernel overwrites counts only beside one that updates arrays.
+    Of a loop's state, what one overwrites and another reads is copied. They are in two lists, in their order, if that
+    is copied less often, and more than once less.
     """
-    if not any(kernel.kind.family.updates_in_place for kernel in kernels):
+    works = dict(kernels)
+    if not states.are_changed_by(works) and not any(kernel.kind.family.updates_in_place for kernel in works):
         return [list(kernels)]
-    found: list[_Independent] = []
-    for kernel in kernels:
-        memory = _Memory.of(kernel, grouping, state)
-        first = next((each for each in found if not each.conflicts(memory)), None)
-        if first is None:
-            first = _Independent()
-            found.append(first)
-        first.add(kernel, memory)
-    return [each.kernels for each in found]
-
-
-@dataclass(frozen=True)
-class _Memory:
-    """The arrays that a kernel reads, those that it updates, and those of a loop's state that it may overwrite."""
-
-    read: frozenset[ir.Value]
-    updated: frozenset[ir.Value]
-    overwritten: frozenset[ir.Value]
-
-    @classmethod
-    def of(cls, kernel: Group, grouping: Grouping, state: Mapping[ir.Value, ir.Value]) -> "_Memory":
-        overwritten = frozenset(state[root] for root in kernel.roots if root in state)
-        read = map(behind_bitcasts, values_read(kernel, grouping))
-        return cls(frozenset(read), frozenset(map(behind_bitcasts, values_updated(kernel))), overwritten)
-
-    @property
-    def changed(self) -> frozenset[ir.Value]:
-        """The arrays that it updates or may overwrite."""
-        return self.updated | self.overwritten
-
-
-@dataclass
-class _Independent:
-    """Kernels of which none reads or updates what another changes, as far as one of the two updates arrays.
-
-    What all of them read and change is kept together, so that none is looked at again for each that comes after it.
-    """
-
-    kernels: list[Group] = field(default_factory=list)
-    _read: set[ir.Value] = field(default_factory=set)
-    _changed: set[ir.Value] = field(default_factory=set)
-    _read_to_update: set[ir.Value] = field(default_factory=set)
-    _changed_by_updates: set[ir.Value] = field(default_factory=set)
-
-    def add(self, kernel: Group, memory: _Memory) -> None:
-        """Add a kernel that conflicts with none."""
-        self.kernels.append(kernel)
-        self._read |= memory.read
-        self._changed |= memory.changed
-        if memory.updated:
-            self._read_to_update |= memory.read
-            self._changed_by_updates |= memory.changed
-
-    def conflicts(self, memory: _Memory) -> bool:
-        """Whether another kernel reads or updates what one of these changes, or the other way round."""
-        read, changed = self._read_to_update, self._changed_by_updates
-        if memory.updated:
-            read, changed = self._read, self._changed
-        own = memory.changed
-        return not (changed.isdisjoint(memory.read) and changed.isdisjoint(own) and read.isdisjoint(own))
+    memories = []
+    for kernel, work in kernels:
+        memory = states.memory_of(kernel)
+        memories.append((kernel, memory if work.moved <= launch_bytes(target) else memory.alone))
+    return [[(kernel, works[kernel]) for kernel in launch] for launch in launches_of(memories)]
 
 
 def _merged(

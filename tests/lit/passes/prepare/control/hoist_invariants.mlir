@@ -219,3 +219,32 @@ func.func @main(%which: tensor<i32>, %start: tensor<64xf32>, %rates: tensor<64x6
   }) : (tensor<i32>) -> tensor<64xf32>
   return %r : tensor<64xf32>
 }
+
+// -----
+
+// A product of few terms is computed by the threads that need it for a state, where a reduction keeps the loop from being
+// one kernel; sums of what stays are computed before it.
+
+// CHECK-LABEL: func.func @main(
+// CHECK-NOT:     stablehlo.dot_general
+// CHECK:         %[[S:.*]] = stablehlo.reduce
+// CHECK:         stablehlo.while({{.*}} = %[[S]])
+// CHECK:         } do {
+// CHECK:           stablehlo.dot_general
+func.func @main(%start: tensor<512x512xf32>, %x: tensor<512x2xf32>, %y: tensor<2x512xf32>, %v: tensor<64x64xf32>, %w: tensor<64xf32>) -> (tensor<512x512xf32>, tensor<64xf32>) {
+  %l:2 = stablehlo.while(%a = %start, %b = %w) : tensor<512x512xf32>, tensor<64xf32>
+  cond {
+    %p = stablehlo.constant dense<true> : tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %none = stablehlo.constant dense<0.0> : tensor<f32>
+    %d = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<512x2xf32>, tensor<2x512xf32>) -> tensor<512x512xf32>
+    %new = stablehlo.add %a, %d : tensor<512x512xf32>
+    %s = stablehlo.reduce(%v init: %none) applies stablehlo.add across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+    %t = stablehlo.reduce(%b init: %none) applies stablehlo.add across dimensions = [0] : (tensor<64xf32>, tensor<f32>) -> tensor<f32>
+    %u = stablehlo.broadcast_in_dim %t, dims = [] : (tensor<f32>) -> tensor<64xf32>
+    %c = stablehlo.divide %u, %s : tensor<64xf32>
+    stablehlo.return %new, %c : tensor<512x512xf32>, tensor<64xf32>
+  }
+  return %l#0, %l#1 : tensor<512x512xf32>, tensor<64xf32>
+}
