@@ -333,7 +333,18 @@ def _with(numbers: Shape, axis: int, number: int) -> Shape:
 def _total(term: Term) -> ir.Value:
     """Create the sum of a term and the zeros beside it."""
     total = _sum_of(term)
-    return total if isinstance(element_of(total), ir.IntegerType) else hlo.add(total, splat_like(0, total))
+    has_zeros = isinstance(element_of(total), ir.IntegerType) or _is_beside_zeros(total)
+    return total if has_zeros else hlo.add(total, splat_like(0, total))
+
+
+def _is_beside_zeros(value: ir.Value) -> bool:
+    """Whether zeros were added to all that an array is put together from: it has no negative zero to be added to."""
+    op = defining_op(value)
+    if op is None:
+        return False
+    if op.name == _ADD:
+        return any(map(_is_zero, op.operands))
+    return op.name in ("stablehlo.concatenate", "stablehlo.reshape") and all(map(_is_beside_zeros, op.operands))
 
 
 def _sum_of(term: Term) -> ir.Value:
