@@ -116,6 +116,8 @@ hold-buffers
   xgpu.new
 hold-elements
   xgpu.seq
+invert-divisors
+  stablehlo.divide
 leave-constants{products=auto}
   stablehlo.constant
 leave-epilogues

@@ -60,6 +60,7 @@ PREPARE: Pipeline = (
         "fold-constants",
         "after constants are in every block; before all that asks where updates and slices are",
     ),
+    ("invert-divisors", "after constants are folded; before layouts, through which it looks for none"),
     (
         "rotate-loops{{runs={control_flow}}}",
         "once constants say which loops are counted; before all that rewrites what conditions compute",
