@@ -169,7 +169,7 @@ class Families:
         return None
 
     def shared_kind_of(self, op: ir.Operation) -> Kind | None:
-        """Return the kind of hero that ``op`` is, however short, for kernels that store other arrays of its operands."""
+        """Return the kind of hero that ``op`` is, however short, of kernels that can store arrays of its operands."""
         for family, heroes in self._of_heroes.get(op.name, ()):
             if family.stores_beside and (key := heroes.key(op)) is not None:
                 return Kind(family, key)

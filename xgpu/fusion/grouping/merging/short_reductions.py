@@ -26,7 +26,7 @@ def shared_reductions(group: Group, families: Families, stored: Stored) -> Group
     if len(kinds) != 1 or not _is_power_of_two(ReductionShape.of(found[0]).per_result):
         return None
     (kind,) = kinds
-    forms = {value: Form.of_hero(value) for hero in found for value in hero.results}
+    forms: dict[ir.Value, Form] = {value: Form.of_hero(value) for hero in found for value in hero.results}
     needed = set[ir.Operation]()
     for op in backward_slice(group.roots, stored):
         needed.add(op)

@@ -29,9 +29,7 @@ _FEW_BLOCKS = "the reduction's {:,} blocks would take {:.1f} us for what the loo
 _SAME_READS = Reason("the reduction reads the same elements at the same indices")
 
 
-def merge_side_outputs(
-    grouping: Grouping, families: Families, target: Device
-) -> tuple[Grouping, Sequence[Decision]]:
+def merge_side_outputs(grouping: Grouping, families: Families, target: Device) -> tuple[Grouping, Sequence[Decision]]:
     """Return ``grouping`` with loops merged into reductions of arrays of the same size, where both read one array.
 
     A reduction to few numbers has few blocks: they must not take longer for what the loop moves than the loop does. A
