@@ -250,6 +250,8 @@ sink-constants
   stablehlo.case
   stablehlo.if
   stablehlo.while
+slice-before-transposes
+  stablehlo.transpose
 slice-parts
   stablehlo.slice
 slice-single-windows

@@ -100,6 +100,7 @@ PREPARE: Pipeline = (
         "after transposes are where layouts ask for them; before they are moved, through no merged dimensions",
     ),
     ("move-transposes", "after layouts, which libraries read at no cost; before all that asks what is contiguous"),
+    ("slice-before-transposes", "once transposes are where they stay; before all that asks what is contiguous"),
     (
         "turn-product-operands{{target={target} products={products}}}",
         "after transposes are moved, which are a part of products there; before products are padded and marked",
