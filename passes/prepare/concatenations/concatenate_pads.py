@@ -33,8 +33,9 @@ class ConcatenatePads(BlockRewrite):
     ``x[::2]``, pads the gradient of each with zeros and adds them all. Every element of the sum is one of a single
     array, and a kernel would ask each array for it. Arrays at the same place are added before. An array of zeros that
     is updated at a known place is a pad too. A zero is added to each array of floats, as the sum of a negative zero and
-    a positive one is positive. All else is added in the order of the program. Arrays that overlap stay as they are, and
-    so do those that no cuts through the whole array separate. Needs: sink-constants.
+    a positive one is positive, but for what zeros were added to before. All else is added in the order of the program.
+    Arrays that overlap stay as they are, and so do those that no cuts through the whole array separate. Needs:
+    sink-constants.
 
     ```mlir
     %0 = stablehlo.pad %x, %zero, low = [0, 0], high = [0, 1], interior = [0, 0] : (tensor<8x1xf32>, ...) -> ...
