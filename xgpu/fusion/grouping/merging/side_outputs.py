@@ -3,7 +3,7 @@
 A loop of its own would read its inputs a second time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -78,9 +78,12 @@ def _refusal(roots: Sequence[ir.Value], reduction: Group, stored: Stored, target
     ops = list(at_root_indices(roots, stored, behind_bitcasts=True))
     if any(map(moves_elements, ops)):
         return Reason("the loop moves elements to other indices than the reduction reads")
-    if not {*reduction.heroes}.isdisjoint(backward_slice(roots, stored)):
+    computed = set(backward_slice(roots, stored))
+    if not computed.isdisjoint(reduction.heroes):
         return Reason("the loop computes the short reductions for its own elements")
     read = [value for hero in reduction.heroes for value in list(hero.operands)[: len(hero.results)]]
+    if shape_of(roots[0]) != shape_of(read[0]) and _reads_rows(computed, elements(roots[0]), stored):
+        return Reason("the loop reads what was made of rows, which are others than those of the reduction")
     others = list(at_root_indices(read, stored, behind_bitcasts=True))
     if any(access_kind(op) in ("indexing", "piecewise") and op.name not in VIEWS for op in {*ops} & {*others}):
         return None
@@ -92,6 +95,12 @@ def _refusal(roots: Sequence[ir.Value], reduction: Group, stored: Stored, target
     more, moved = (sum(map(byte_size, values)) for values in ({*roots, *own} - shared, {*roots, *own}))
     together, alone = seconds_of_blocks(more, blocks, target), seconds_to_move(moved, target)
     return Reason(_FEW_BLOCKS, (blocks, together * 1e6, alone * 1e6)) if together > alone else None
+
+
+def _reads_rows(ops: Iterable[ir.Operation], size: int, stored: Stored) -> bool:
+    """Whether an array of ``size`` elements is computed from results of a kernel that has one for each of some."""
+    values = {value for op in ops for value in op.operands}
+    return any(not is_argument(value) and stored(value) and 1 < elements(value) < size for value in values)
 
 
 def _inputs(roots: Sequence[ir.Value], ops: Sequence[ir.Operation], stored: Stored) -> set[ir.Value]:
