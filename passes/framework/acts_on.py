@@ -172,6 +172,8 @@ multicast-tiles
   xgpu.blocks
 order-extremes
   stablehlo.reduce
+order-pairs{target=sm_90a}
+  stablehlo.reduce
 order-reductions
   stablehlo.reduce
 order-scatters{deterministic=false}

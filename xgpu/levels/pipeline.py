@@ -145,6 +145,7 @@ PREPARE: Pipeline = (
     ("start-from-identity", "before reductions are split: each part starts from the initial value"),
     ("order-extremes", "makes reductions commutative, which the two that follow ask for"),
     ("order-reductions", "decides which are rows and which columns, which are split in different ways"),
+    ("order-pairs{{target={target}}}", "after orders of what is in memory, which pairs are not"),
     ("split-reductions{{target={target}}}", "after everything that makes reductions or changes their shape"),
     (
         "hoist-invariants",
