@@ -126,7 +126,8 @@ def _invariant_conditional(loop: ir.Operation, called: Called) -> ir.Operation |
 def _divides_warps(loop: ir.Operation, conditional: ir.Operation, called: Called) -> bool:
     """Whether a condition would let warps execute again more of a loop than the versions save of waiting for loads.
 
-    Conditionals around stores are bounds of arrays, at which warps are rarely divided.
+    Conditionals around stores are bounds of arrays, at which warps are rarely divided. So are those without loads, for
+    which accesses beside them would be no vectors.
     """
     asked = defining_op(conditional.operands[0])
     if asked is None or asked.name != InDomainOp.OPERATION_NAME or not all(map(is_place, asked.operands)):
@@ -135,10 +136,11 @@ def _divides_warps(loop: ir.Operation, conditional: ir.Operation, called: Called
     if any(isinstance(result.type, ir.RankedTensorType) for op in alike for result in op.results):
         return False
     shares = shares_of_warps(map_of(asked.attributes["map"]), list(asked.operands))
-    if shares is None:
+    loads = sum(map(numbers_loaded, alike))
+    if shares is None or not loads:
         return False
     repeated = _computed(loop, called) - sum(_computed(op, called) for op in alike)
-    return (1 - sum(shares)) * repeated >= SAVED * LOAD * sum(map(numbers_loaded, alike))
+    return (1 - sum(shares)) * repeated > SAVED * LOAD * loads
 
 
 def _computed(op: ir.Operation, called: Called) -> int:
