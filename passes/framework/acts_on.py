@@ -116,6 +116,8 @@ hold-buffers
   xgpu.new
 hold-elements
   xgpu.seq
+invert-divisors
+  stablehlo.divide
 leave-constants{products=auto}
   stablehlo.constant
 leave-epilogues
@@ -169,6 +171,8 @@ move-transposes{least-bytes=262144}
 multicast-tiles
   xgpu.blocks
 order-extremes
+  stablehlo.reduce
+order-pairs{target=sm_90a}
   stablehlo.reduce
 order-reductions
   stablehlo.reduce
@@ -248,6 +252,8 @@ sink-constants
   stablehlo.case
   stablehlo.if
   stablehlo.while
+slice-before-transposes
+  stablehlo.transpose
 slice-parts
   stablehlo.slice
 slice-single-windows

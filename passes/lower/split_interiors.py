@@ -1,41 +1,33 @@
 """The pass `split-interiors`."""
 
 from collections.abc import Container, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from xgpu import ir
 from xgpu.dialects.attributes import EMITTER, map_of
-from xgpu.dialects.xgpu import InDomainOp, PureCallOp
+from xgpu.dialects.xgpu import InDomainOp
 from xgpu.indexing.affine import AffineExpr, Dim, constant, dim
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.passes.framework.base import Pass, function_name, functions
+from xgpu.passes.framework.base import Pass, functions
+from xgpu.passes.support.branches.instructions import LOAD, SAVED, Called, numbers_loaded
+from xgpu.passes.support.branches.warps import is_place, shares_of_warps
 from xgpu.passes.support.ranges import KnownRanges, constant_of
 from xgpu.passes.support.regions import resolve_conditional, waits_for_threads
 from xgpu.passes.support.scf_ops import create_if, create_yield
 from xgpu.records import dataclass
-from xgpu.structure import body_of, count_ops, defining_op, is_argument, owning_op, producer, walk
-from xgpu.target_machine import WARP_SIZE
+from xgpu.structure import body_of, count_ops, defining_op, is_argument, owning_op, walk
 
 _IF, _FOR, _EXTRACT = "scf.if", "scf.for", "tensor.extract"
 _FAMILIES = ("loop", "reduce_row", "reduce_column")
 """The kernels whose threads compute elements from neighbours each for itself, which are stencils in most programs."""
 _LEAST_SHARE = 0.5
 """Share of the elements for which a condition comes out as in the interior, at least."""
-_LOAD = 16
-"""Instructions in whose time the first-level cache serves a conditional load of one of a thread's four elements: four
-lines of a warp's request, and four instructions are issued while it serves one."""
-_SAVED = 0.5
-"""Share of that time which a version without conditions saves, about."""
-_SLOW = {"arith.divf": 10, "math": 20}
-"""Instructions of an operation, or of those of a dialect, about; one of all others that compute."""
 _MOST_STEPS = 16
 """Steps of a loop for each of which a condition is looked at, where it does not change evenly."""
-_MOST_BLOCKS = 64
-"""Blocks whose warps are looked at."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +64,7 @@ class SplitInteriors(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Split the kernels of ``module``."""
-        called = _Called(module)
+        called = Called(module)
         for function in functions(module):
             op = function.operation
             family = ir.StringAttr(op.attributes[EMITTER]).value if EMITTER in op.attributes else ""
@@ -103,18 +95,18 @@ def _is_in_loop(loop: ir.Operation) -> bool:
     return False
 
 
-def _split(operations: Sequence[ir.Operation], called: "_Called") -> None:
+def _split(operations: Sequence[ir.Operation], called: "Called") -> None:
     """Put operations that follow one another into two versions, if that pays."""
     interior = _Interior()
     interior.collect(operations)
-    loads = sum(_numbers_loaded(op) for op, _ in interior.outcomes)
+    loads = sum(numbers_loaded(op) for op, _ in interior.outcomes)
     if not loads or (asked := interior.condition()) is None:
         return
     executed = sum(map(called.instructions, operations))
     reads = sum(1 for op in operations for _ in walk(op, _EXTRACT))
     repeated = (1 - interior.warps_inside(asked)) * executed
     # What takes longer than the cache serves loads hides them.
-    if _LOAD * loads <= executed - _LOAD * reads or repeated >= _SAVED * _LOAD * loads:
+    if LOAD * loads <= executed - LOAD * reads or repeated >= SAVED * LOAD * loads:
         return
     moved = set(operations)
     made = [value for op in operations for value in op.results]
@@ -183,13 +175,13 @@ class _Interior:
             return None
         map_, operands = map_of(asked.attributes["map"]), list(asked.operands)
         steps = {number: found for number, each in enumerate(operands) if (found := _steps_of(each))}
-        if not all(number in steps or _is_place(each) for number, each in enumerate(operands)):
+        if not all(number in steps or is_place(each) for number, each in enumerate(operands)):
             return None
         long = [number for number, each in steps.items() if len(each) > _MOST_STEPS]
         if any(_is_uneven(expr, number) for expr, _ in map_.constraints for number in long):
             return None
         pairs = zip(operands, map_.dims, strict=True)
-        dims = [self._ranges.index_range(each) if _is_place(each) else own for each, own in pairs]
+        dims = [self._ranges.index_range(each) if is_place(each) else own for each, own in pairs]
         natural = [expr.interval(dims) for expr, _ in map_.constraints]
         share = np.prod([_share(each, whole) for (_, each), whole in zip(map_.constraints, natural, strict=True)])
         if share >= _LEAST_SHARE:
@@ -210,72 +202,8 @@ class _Interior:
 
     def warps_inside(self, asked: IndexingMap) -> float:
         """Return the share of warps, of some blocks, all of whose threads are inside; 0 if that is not known."""
-        dims = asked.dims
-        names = [producer(each).name for each in self.operands]
-        if "gpu.thread_id" not in names:
-            return 0.0
-        thread = names.index("gpu.thread_id")
-        lanes = np.arange(dims[thread].lower, dims[thread].upper + 1)[:, None]
-        if len(lanes) % WARP_SIZE:
-            return 0.0
-        values: list[Any] = [
-            lanes if number == thread else np.linspace(each.lower, each.upper, _MOST_BLOCKS).astype(np.int64)[None]
-            for number, each in enumerate(dims)
-        ]
-        inside = np.ones((len(lanes), _MOST_BLOCKS), dtype=bool)
-        for expr, interval in asked.constraints:
-            found = np.asarray(expr.evaluate(values))
-            inside &= (found >= interval.lower) & (found <= interval.upper)
-        return float(inside.reshape(-1, WARP_SIZE, _MOST_BLOCKS).all(axis=1).mean())
-
-
-def _numbers_loaded(conditional: ir.Operation) -> int:
-    """Return how many loads a conditional is around; 0 if it is around all that a thread does."""
-    if any(isinstance(result.type, ir.RankedTensorType) for result in conditional.results):
-        return 0
-    return sum(_is_in(each, conditional) for each in walk(conditional, _EXTRACT))
-
-
-def _is_in(load: ir.Operation, conditional: ir.Operation) -> bool:
-    """Whether a conditional is the innermost one around a load."""
-    around = load.parent
-    while around is not None and around.operation.name != _IF:
-        around = around.operation.parent
-    return around is not None and around.operation == conditional
-
-
-class _Called:
-    """The functions that kernels of a module call."""
-
-    def __init__(self, module: ir.Module):
-        self._functions = {function_name(each): each.operation for each in functions(module)}
-        self._found: dict[str, int] = {}
-
-    def instructions(self, op: ir.Operation) -> int:
-        """Return about how many instructions an operation is, with those in it and what it calls, each of them once."""
-        count = 0
-        for each in walk(op):
-            dialect = each.name.partition(".")[0]
-            if each.name == _EXTRACT:
-                count += _LOAD
-            elif dialect in ("arith", "math"):
-                count += _SLOW.get(each.name, _SLOW.get(dialect, 1))
-            elif each.name == PureCallOp.OPERATION_NAME:
-                count += self._of(ir.FlatSymbolRefAttr(each.attributes["callee"]).value)
-        return count
-
-    def _of(self, name: str) -> int:
-        """Return the instructions of a function."""
-        if name not in self._found:
-            self._found[name] = 0
-            self._found[name] = self.instructions(self._functions[name]) if name in self._functions else 0
-        return self._found[name]
-
-
-def _is_place(value: ir.Value) -> bool:
-    """Whether a value is the number of a thread or block."""
-    op = defining_op(value)
-    return op is not None and op.name in ("gpu.thread_id", "gpu.block_id")
+        found = shares_of_warps(asked, self.operands)
+        return 0.0 if found is None else found[0]
 
 
 def _steps_of(value: ir.Value) -> range | None:

@@ -1,6 +1,7 @@
 """The pass `update-single-windows`."""
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 from xgpu import ir
@@ -8,10 +9,13 @@ from xgpu.analysis.combiners import combined, combiners, has_own_types, is_binar
 from xgpu.analysis.constants.integers import known_integers
 from xgpu.analysis.in_place import SCATTER, pays_in_place
 from xgpu.hlo.stablehlo_builder import hlo, reshape, splat, tensor
+from xgpu.indexing.access import integer, shape_of
 from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.records import dataclass
-from xgpu.structure import dtype_of, element_of, replace_op
+from xgpu.structure import defining_op, dtype_of, element_of, producer, replace_op
+
+_CONCATENATE = "stablehlo.concatenate"
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,8 @@ class UpdateSingleWindows(OperationRewrite):
     ``x.at[1:-1].add(y)`` is such a scatter, and ``x.at[:, 2].set(y)`` for an array of four columns. Where memory has to
     move most of the array, as one access of a warp moves a short one, updating it in place saves nothing, and what
     reads the array or the result need not wait for a kernel of its own: kernels compute an update of a slice element by
-    element. Needs: nothing.
+    element. An operand of a concatenation, such as ``jnp.stack([x, y]).at[1].add(z)`` updates, is another operand.
+    Needs: nothing.
 
     ```mlir
     %1 = stablehlo.constant dense<1> : tensor<1xi32>
@@ -64,17 +69,38 @@ def _as_updates(op: ir.Operation) -> list[ir.Value] | None:
     places = [result.evaluate(first + known, []) for result in maps.operand.results]
     limits = [result.evaluate(last + known, []) + 1 for result in maps.operand.results]
     sizes = tuple(limit - place for place, limit in zip(places, limits, strict=True))
+    parts = [_part_at(operand, places, sizes) for operand in operands]
     bits = min(dtype_of(operand).storage_bits for operand in operands)
-    if pays_in_place(maps.operand_shape, sizes, bits, is_known=True) and any(
-        each.function != "overwrite" for each in found
+    if (
+        None in parts
+        and pays_in_place(maps.operand_shape, sizes, bits, is_known=True)
+        and any(each.function != "overwrite" for each in found)
     ):
         return None
     results: list[ir.Value] = []
-    for each, operand, update in zip(found, operands, list(op.operands)[count + 1 :], strict=True):
+    for each, operand, update, part in zip(found, operands, list(op.operands)[count + 1 :], parts, strict=True):
         new = reshape(update, sizes)
+        values = list(producer(operand).operands) if part is not None else []
         if each.function != "overwrite":
-            old = hlo.slice(operand, places, limits, [1] * len(sizes))
+            old = values[part] if part is not None else hlo.slice(operand, places, limits, [1] * len(sizes))
             new = combined(each.function, old, new)
+        if part is not None:
+            values[part] = new
+            results.append(hlo.concatenate(values, integer(producer(operand), "dimension")))
+            continue
         starts = [splat(place, tensor([], element_of(op.operands[count]))) for place in places]
         results.append(hlo.dynamic_update_slice(operand, new, starts))
     return results
+
+
+def _part_at(array: ir.Value, places: Sequence[int], sizes: Sequence[int]) -> int | None:
+    """Return the number of the operand of a concatenation that a window takes the place of; None if it is not one."""
+    op = defining_op(array)
+    if op is None or op.name != _CONCATENATE:
+        return None
+    axis, start = integer(op, "dimension"), 0
+    for number, operand in enumerate(op.operands):
+        if start == places[axis] and shape_of(operand) == tuple(sizes):
+            return number
+        start += shape_of(operand)[axis]
+    return None

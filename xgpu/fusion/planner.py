@@ -195,7 +195,7 @@ class _Planner:
         families = self._families
         grouping, decisions = group_operations(operations, stored, families, self._target, scalars_fall_back=has_xla)
         self.decisions += decisions
-        grouping, decisions = merge_side_outputs(grouping, self._target)
+        grouping, decisions = merge_side_outputs(grouping, families, self._target)
         self.decisions += decisions
         for merge in families.merges(self._target):
             grouping, decisions = merge(grouping)

@@ -60,6 +60,7 @@ PREPARE: Pipeline = (
         "fold-constants",
         "after constants are in every block; before all that asks where updates and slices are",
     ),
+    ("invert-divisors", "after constants are folded; before layouts, through which it looks for none"),
     (
         "rotate-loops{{runs={control_flow}}}",
         "once constants say which loops are counted; before all that rewrites what conditions compute",
@@ -99,6 +100,7 @@ PREPARE: Pipeline = (
         "after transposes are where layouts ask for them; before they are moved, through no merged dimensions",
     ),
     ("move-transposes", "after layouts, which libraries read at no cost; before all that asks what is contiguous"),
+    ("slice-before-transposes", "once transposes are where they stay; before all that asks what is contiguous"),
     (
         "turn-product-operands{{target={target} products={products}}}",
         "after transposes are moved, which are a part of products there; before products are padded and marked",
@@ -143,6 +145,7 @@ PREPARE: Pipeline = (
     ("start-from-identity", "before reductions are split: each part starts from the initial value"),
     ("order-extremes", "makes reductions commutative, which the two that follow ask for"),
     ("order-reductions", "decides which are rows and which columns, which are split in different ways"),
+    ("order-pairs{{target={target}}}", "after orders of what is in memory, which pairs are not"),
     ("split-reductions{{target={target}}}", "after everything that makes reductions or changes their shape"),
     (
         "hoist-invariants{{target={target}}}",

@@ -12,7 +12,7 @@ from xgpu.analysis.constants.integers import known_integers
 from xgpu.analysis.in_place import UPDATE_SLICE
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.stablehlo_builder import hlo, reshape, splat, splat_like, tensor
-from xgpu.indexing.access import Shape, integers, shape_of
+from xgpu.indexing.access import Shape, integer, integers, shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.passes.support.index_ops import erase_unused
 from xgpu.records import dataclass
@@ -33,8 +33,9 @@ class ConcatenatePads(BlockRewrite):
     ``x[::2]``, pads the gradient of each with zeros and adds them all. Every element of the sum is one of a single
     array, and a kernel would ask each array for it. Arrays at the same place are added before. An array of zeros that
     is updated at a known place is a pad too. A zero is added to each array of floats, as the sum of a negative zero and
-    a positive one is positive. All else is added in the order of the program. Arrays that overlap stay as they are, and
-    so do those that no cuts through the whole array separate. Needs: sink-constants.
+    a positive one is positive, but for what zeros were added to before. All else is added in the order of the program.
+    Arrays that overlap stay as they are, and so do those that no cuts through the whole array separate. Needs:
+    sink-constants.
 
     ```mlir
     %0 = stablehlo.pad %x, %zero, low = [0, 0], high = [0, 1], interior = [0, 0] : (tensor<8x1xf32>, ...) -> ...
@@ -290,18 +291,23 @@ def _in_view(box: Sequence[Sequence[int]], strides: Sequence[int], term: Term) -
     return _Part(tuple(starts), tuple(sizes), term)
 
 
-def _concatenated(parts: Sequence[_Part], all_: _Part, element: ir.Type, cuts: int) -> ir.Value | None:
-    """Create the elements in the box of ``all_``, in at most so many cuts inside one another; None if that is none."""
+def _concatenated(
+    parts: Sequence[_Part], all_: _Part, element: ir.Type, cuts: int, around: int | None = None
+) -> ir.Value | None:
+    """Create the elements in the box of ``all_``, in at most so many cuts inside one another; None if that is none.
+
+    They become an operand of a concatenation along the dimension ``around``, if it is one.
+    """
     if not parts:
         return splat(0, tensor(all_.sizes, element))
     for axis in range(len(all_.sizes)):
         segments = _segments(parts, axis, all_)
         if len(segments) > 1:
-            values = [_concatenated(inside, box, element, cuts - 1) for box, inside in segments if cuts]
+            values = [_concatenated(inside, box, element, cuts - 1, axis) for box, inside in segments if cuts]
             return hlo.concatenate(values, axis) if values and not any(each is None for each in values) else None
     if len(parts) > 1:
         return None
-    return reshape(_total(parts[0].term), parts[0].sizes)
+    return reshape(_total(parts[0].term, around), parts[0].sizes)
 
 
 def _segments(parts: Sequence[_Part], axis: int, all_: _Part) -> list[tuple[_Part, list[_Part]]]:
@@ -330,10 +336,27 @@ def _with(numbers: Shape, axis: int, number: int) -> Shape:
     return (*numbers[:axis], number, *numbers[axis + 1 :])
 
 
-def _total(term: Term) -> ir.Value:
-    """Create the sum of a term and the zeros beside it."""
+def _total(term: Term, around: int | None) -> ir.Value:
+    """Create the sum of a term and the zeros beside it.
+
+    Zeros were added to all that another concatenation along ``around`` is put together from: the two will be one.
+    """
     total = _sum_of(term)
-    return total if isinstance(element_of(total), ir.IntegerType) else hlo.add(total, splat_like(0, total))
+    has_zeros = isinstance(element_of(total), ir.IntegerType) or _is_joined_beside_zeros(total, around)
+    return total if has_zeros else hlo.add(total, splat_like(0, total))
+
+
+def _is_joined_beside_zeros(value: ir.Value, axis: int | None) -> bool:
+    """Whether an array is put together along a dimension of what zeros were added to: it has no negative zero."""
+    op = defining_op(value)
+    if op is None or op.name != "stablehlo.concatenate" or integer(op, "dimension") != axis:
+        return False
+    return all(_has_added_zeros(operand) or _is_joined_beside_zeros(operand, axis) for operand in op.operands)
+
+
+def _has_added_zeros(value: ir.Value) -> bool:
+    op = defining_op(value)
+    return op is not None and op.name == _ADD and any(map(_is_zero, op.operands))
 
 
 def _sum_of(term: Term) -> ir.Value:

@@ -234,3 +234,69 @@ func.func @late_constant(%t: tensor<8xi32>, %n: index, %a: i32, %b: i32) -> i32 
   }
   return %r : i32
 }
+
+// -----
+
+// Each warp has threads of both outcomes, and would compute all sines of both versions: that costs more than a load.
+
+// CHECK-LABEL: func.func @divided_warps
+// CHECK-NOT:     scf.if
+// CHECK:         scf.for
+// CHECK:           scf.if
+// CHECK:             tensor.extract
+// CHECK-NOT:     scf.for
+func.func @divided_warps(%t: tensor<256xf32>, %x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f32
+  %n = gpu.thread_id x upper_bound 128
+  %inside = "xgpu.in_domain"(%n) {map = #xgpu.map<(d0) -> (), d0 in [0, 127], d0 mod 32 in [1, 31]>} : (index) -> i1
+  %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%a = %x) -> (f32) {
+    %at = "xgpu.apply_indexing"(%n, %i) {map = #xgpu.map<(d0, d1) -> (d0 * 2 + d1), d0 in [0, 127], d1 in [0, 1]>}
+      : (index, index) -> index
+    %y = scf.if %inside -> (f32) {
+      %z = tensor.extract %t[%at] : tensor<256xf32>
+      scf.yield %z : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    %b = arith.addf %a, %y : f32
+    %s = math.sin %b : f32
+    scf.yield %s : f32
+  }
+  return %r : f32
+}
+
+// -----
+
+// Three quarters of the warps are not divided: a version for each.
+
+// CHECK-LABEL: func.func @whole_warps
+// CHECK:         scf.if
+// CHECK:           scf.for
+// CHECK-NOT:         scf.if
+// CHECK:         } else {
+// CHECK:           scf.for
+func.func @whole_warps(%t: tensor<256xf32>, %x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f32
+  %n = gpu.thread_id x upper_bound 128
+  %inside = "xgpu.in_domain"(%n) {map = #xgpu.map<(d0) -> (), d0 in [1, 127]>} : (index) -> i1
+  %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%a = %x) -> (f32) {
+    %at = "xgpu.apply_indexing"(%n, %i) {map = #xgpu.map<(d0, d1) -> (d0 * 2 + d1), d0 in [0, 127], d1 in [0, 1]>}
+      : (index, index) -> index
+    %y = scf.if %inside -> (f32) {
+      %z = tensor.extract %t[%at] : tensor<256xf32>
+      scf.yield %z : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    %b = arith.addf %a, %y : f32
+    %s = math.sin %b : f32
+    scf.yield %s : f32
+  }
+  return %r : f32
+}

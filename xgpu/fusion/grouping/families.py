@@ -168,6 +168,13 @@ class Families:
                 return Kind(family, key)
         return None
 
+    def shared_kind_of(self, op: ir.Operation) -> Kind | None:
+        """Return the kind of hero that ``op`` is, however short, of kernels that can store arrays of its operands."""
+        for family, heroes in self._of_heroes.get(op.name, ()):
+            if family.stores_beside and (key := heroes.key(op)) is not None:
+                return Kind(family, key)
+        return None
+
     def loop_over(self, value: ir.Value) -> Kind:
         """Return the kind of loops over the elements of ``value``."""
         return self.loop_of(shape_of(value))

@@ -42,6 +42,7 @@ from xgpu.target_machine import WARP_SIZE
 _MOVES = VIEWS | {"stablehlo.convert", "stablehlo.reverse", "stablehlo.slice"}
 """Operations that cost next to nothing to recompute."""
 
+_FFT = "stablehlo.fft"
 _RESULT = Reason("a result of the program, or of the loop or branch around it")
 _UPDATED = Reason("it is computed in the memory of the array that it updates")
 _OF_LOOP = Reason("the last state of a loop that is one kernel")
@@ -251,8 +252,8 @@ class _Grouper:
         return is_free and self._is_in_memory(behind_bitcasts(op.operands[0]))
 
     def _is_made_transposed(self, op: ir.Operation, reader: str) -> bool:
-        """Whether ``op`` transposes a kernel's result for a product, so that the kernel may store it transposed."""
-        if reader != PRODUCT or op.name != "stablehlo.transpose" or is_bitcast(op):
+        """Whether ``op`` transposes what a kernel makes for a product or transform, so that it may store that so."""
+        if reader not in (PRODUCT, _FFT) or op.name != "stablehlo.transpose" or is_bitcast(op):
             return False
         made = behind_bitcasts(op.operands[0])
         return not self._is_in_memory(made) and producer(made).name not in VIEWS

@@ -1,14 +1,19 @@
 """Facts of the values of a first grouping, by number, for those that choose what else to store."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Self
 
 from xgpu import ir
-from xgpu.costs.values import byte_size
+from xgpu.analysis.bitcasts import is_bitcast
+from xgpu.costs.values import byte_size, elements
 from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.numbered_block import Number, NumberedBlock
 from xgpu.records import dataclass
+from xgpu.structure import users_of
+from xgpu.target_machine import WARP_SIZE
+
+_BROADCAST = "stablehlo.broadcast_in_dim"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +65,31 @@ def may_be_stored(block: NumberedBlock) -> list[bool]:
 
 def _may_be_stored(block: NumberedBlock, number: int) -> bool:
     results = block.results[number]
-    if len(results) != 1 or block.names[number] in VIEWS or not block.elements(results[0]):
+    if len(results) != 1 or not block.elements(results[0]):
         return False
+    if block.names[number] in VIEWS:
+        return _is_spread_across(block.operations[number])
     return not _only_widens(block.operations[number])
+
+
+def _is_spread_across(op: ir.Operation) -> bool:
+    """Whether ``op`` is a transpose of which threads read each element again and again, each time across lines."""
+    if op.name != "stablehlo.transpose" or is_bitcast(op):
+        return False
+    size = elements(op.results[0])
+    readers = list(_readers(op.results[0]))
+    return bool(readers) and all(
+        each.name == _BROADCAST and elements(each.results[0]) >= WARP_SIZE * size for each in readers
+    )
+
+
+def _readers(value: ir.Value) -> Iterator[ir.Operation]:
+    """Yield what reads a value, behind broadcasts that add dimensions of one element."""
+    for user in users_of(value):
+        if user.name == _BROADCAST and elements(user.results[0]) == elements(value):
+            yield from _readers(user.results[0])
+        else:
+            yield user
 
 
 def _only_widens(op: ir.Operation) -> bool:

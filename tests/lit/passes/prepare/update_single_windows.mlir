@@ -117,3 +117,23 @@ func.func @main(%x: tensor<128xf32>, %y: tensor<129xf32>, %u: tensor<f32>) -> (t
   }) : (tensor<129xf32>, tensor<1xi32>, tensor<f32>) -> tensor<129xf32>
   return %0, %1 : tensor<128xf32>, tensor<129xf32>
 }
+
+// -----
+
+// A window that is an operand of a concatenation is another operand, though it is a fourth of the array.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<1x64xf32>, %arg1: tensor<3x64xf32>, %arg2: tensor<64xf32>) -> tensor<4x64xf32>
+// CHECK:         %[[U:.*]] = stablehlo.reshape %arg2 : (tensor<64xf32>) -> tensor<1x64xf32>
+// CHECK-NEXT:    %[[SUM:.*]] = stablehlo.add %arg0, %[[U]] : tensor<1x64xf32>
+// CHECK-NEXT:    %[[NEW:.*]] = stablehlo.concatenate %[[SUM]], %arg1, dim = 0 : (tensor<1x64xf32>, tensor<3x64xf32>) -> tensor<4x64xf32>
+// CHECK-NEXT:    return %[[NEW]] : tensor<4x64xf32>
+func.func @main(%x: tensor<1x64xf32>, %y: tensor<3x64xf32>, %u: tensor<64xf32>) -> tensor<4x64xf32> {
+  %i = stablehlo.constant dense<0> : tensor<1xi32>
+  %0 = stablehlo.concatenate %x, %y, dim = 0 : (tensor<1x64xf32>, tensor<3x64xf32>) -> tensor<4x64xf32>
+  %1 = "stablehlo.scatter"(%0, %i, %u) <{indices_are_sorted = true, scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>, unique_indices = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) : (tensor<4x64xf32>, tensor<1xi32>, tensor<64xf32>) -> tensor<4x64xf32>
+  return %1 : tensor<4x64xf32>
+}

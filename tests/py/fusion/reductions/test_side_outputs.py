@@ -32,3 +32,47 @@ def test_a_loop_is_merged_where_blocks_are_enough(function: Any, spec: str, emit
     inputs = program.random_inputs()
     found, expected = program.run(*inputs), program.reference(*inputs)
     assert all(compare(*each).agrees for each in zip(found, expected, strict=True))
+
+
+def _reshaped(x: Any, y: Any) -> tuple[Any, Any]:
+    z = jnp.tanh(x) * y + x
+    return jnp.sum(x * x), z
+
+
+def _chain(x: Any, y: Any) -> tuple[Any, Any]:
+    z = jnp.tanh(x) * y
+    return z, 1 - 2 * jnp.log1p(z * z).sum(-1)
+
+
+def _two(x: Any, y: Any) -> tuple[Any, Any, Any]:
+    return jnp.exp(x) * y, x.sum(-1) + (y * y).sum(-1), jnp.max(x, -1)
+
+
+def _normed(x: Any, y: Any) -> tuple[Any, Any]:
+    norm = (x * x).sum(-1, keepdims=True)
+    return x / norm + y, norm
+
+
+@pytest.mark.parametrize(
+    ("function", "spec", "emitters"),
+    [
+        # The sum is split, and reads rows of another length than the array's.
+        (_reshaped, "f32[4096,1024]", ["reduce_row", "reduce_row"]),
+        (_chain, "f32[65536,8]", ["reduce_row"]),
+        (_chain, "f32[65536,4]", ["reduce_row"]),
+        (_chain, "bf16[65536,8]", ["reduce_row"]),
+        (_chain, "f32[4001,2]", ["reduce_row"]),
+        # Parts of vectors would be stored apart.
+        (_chain, "f32[65536,3]", ["parts"]),
+        (_chain, "f32[65536,6]", ["parts"]),
+        (_two, "f32[65536,8]", ["reduce_row"]),
+        # Each element needs the sum of its row.
+        (_normed, "f32[262144,4]", ["loop", "loop"]),
+    ],
+)
+def test_sums_of_reshaped_and_of_short_rows(function: Any, spec: str, emitters: list[str]) -> None:
+    program = xgpu.compile(function, spec, spec)
+    assert [kernel.emitter for kernel in program.kernels] == emitters
+    inputs = program.random_inputs()
+    found, expected = program.run(*inputs), program.reference(*inputs)
+    assert all(compare(*each).agrees for each in zip(found, expected, strict=True))

@@ -137,3 +137,15 @@ def test_a_place_that_is_computed_step_by_step_takes_no_longer():
 
     (kernel,) = xgpu.compile(function, "f32[12]", "f32[10]", "s32[]").kernels
     assert kernel.emitter == "scatter"
+
+
+@pytest.mark.parametrize("number", [0, 1, -1])
+@pytest.mark.parametrize("update", ["add", "set", "max"])
+def test_a_row_of_a_stack_is_another_row(number, update):
+    """As of fluxes, to one of which a pressure is added: no array is stored for an update in its place."""
+    compiled = xgpu.compile(
+        lambda x, u: getattr(jnp.stack([x, x * u, u]).at[number], update)(x - u), *["f32[5000]"] * 2
+    )
+    assert [launch.kernel.emitter for launch in compiled.launches] == ["loop"]
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])

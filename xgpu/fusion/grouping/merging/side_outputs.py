@@ -3,11 +3,12 @@
 A loop of its own would read its inputs a second time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from xgpu import ir
+from xgpu.analysis.bitcasts import is_bitcast
 from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.root_indices import MOST_ROOTS, Stored, at_root_indices, moves_elements
 from xgpu.costs.occupancy import seconds_of_blocks
@@ -16,41 +17,51 @@ from xgpu.costs.values import byte_size, elements
 from xgpu.device import Device
 from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping.decisions import Decision, apart, merged
+from xgpu.fusion.grouping.families import Families
 from xgpu.fusion.grouping.groups import PACKED, TOO_MANY_ROOTS, Group, Grouping
+from xgpu.fusion.grouping.merging.short_reductions import shared_reductions
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.reasons import Reason
-from xgpu.structure import is_argument
+from xgpu.structure import backward_slice, is_argument
 
 _FEW_BLOCKS = "the reduction's {:,} blocks would take {:.1f} us for what the loop moves, and the loop takes {:.1f} us"
 _SAME_READS = Reason("the reduction reads the same elements at the same indices")
 
 
-def merge_side_outputs(grouping: Grouping, target: Device) -> tuple[Grouping, Sequence[Decision]]:
-    """Return ``grouping`` with loops merged into reductions of arrays of the same shape, where both read one array.
+def merge_side_outputs(grouping: Grouping, families: Families, target: Device) -> tuple[Grouping, Sequence[Decision]]:
+    """Return ``grouping`` with loops merged into reductions of arrays of the same size, where both read one array.
 
-    A reduction to few numbers has few blocks: they must not take longer for what the loop moves than the loop does.
+    A reduction to few numbers has few blocks: they must not take longer for what the loop moves than the loop does. A
+    loop of short reductions becomes such a kernel where another loop is merged into it.
     """
     groups = grouping.groups
-    found: dict[tuple[int, tuple[int, ...]], list[Group]] = {}
+    found: dict[tuple[int, int], list[Group]] = {}
+    shared: dict[Group, Group] = {}
     for group in groups:
-        if group.kind.family.stores_beside:
-            found.setdefault((group.level, shape_of(group.heroes[0].operands[0])), []).append(group)
+        stored = partial(grouping.stored_before, level=group.level)
+        is_shared = group.kind.family.stores_beside
+        reductions = group if is_shared else shared_reductions(group, families, stored)
+        if reductions is not None:
+            shared[group] = reductions
+            found.setdefault((group.level, _elements_reduced(reductions)), []).append(group)
     new = {group: group for group in groups}
     decisions = []
     for group in groups:
-        if group.heroes:
+        if group.heroes or new.get(group) is not group:
             continue
         stored = partial(grouping.stored_before, level=group.level)
-        for reduction in found.get((group.level, shape_of(group.roots[0])), ()):
-            pair = group.roots[0], reduction.heroes[0].results[0]
+        for reduction in found.get((group.level, elements(group.roots[0])), ()):
+            if reduction not in new or reduction is group:
+                continue
+            pair = group.roots[0], shared[reduction].heroes[0].results[0]
             roots = (*new[reduction].roots, *group.roots)
             too_many = len(roots) > MOST_ROOTS
-            refusal = TOO_MANY_ROOTS if too_many else _refusal(group.roots, reduction, stored, target)
+            refusal = TOO_MANY_ROOTS if too_many else _refusal(group.roots, shared[reduction], stored, target)
             if refusal is not None:
                 decisions.append(apart(*pair, refusal))
                 continue
-            new[reduction] = replace(new[reduction], roots=roots)
+            new[reduction] = replace(shared[reduction], roots=roots)
             del new[group]
             decisions.append(merged(*pair, _SAME_READS))
             break
@@ -64,11 +75,16 @@ def _refusal(roots: Sequence[ir.Value], reduction: Group, stored: Stored, target
     """
     if any(is_packed(root) for root in roots):
         return PACKED
-    ops = list(at_root_indices(roots, stored))
+    ops = list(at_root_indices(roots, stored, behind_bitcasts=True))
     if any(map(moves_elements, ops)):
         return Reason("the loop moves elements to other indices than the reduction reads")
+    computed = set(backward_slice(roots, stored))
+    if not computed.isdisjoint(reduction.heroes):
+        return Reason("the loop computes the short reductions for its own elements")
     read = [value for hero in reduction.heroes for value in list(hero.operands)[: len(hero.results)]]
-    others = list(at_root_indices(read, stored))
+    if shape_of(roots[0]) != shape_of(read[0]) and _reads_rows(computed, elements(roots[0]), stored):
+        return Reason("the loop reads what was made of rows, which are others than those of the reduction")
+    others = list(at_root_indices(read, stored, behind_bitcasts=True))
     if any(access_kind(op) in ("indexing", "piecewise") and op.name not in VIEWS for op in {*ops} & {*others}):
         return None
     own = _inputs(roots, ops, stored)
@@ -81,11 +97,23 @@ def _refusal(roots: Sequence[ir.Value], reduction: Group, stored: Stored, target
     return Reason(_FEW_BLOCKS, (blocks, together * 1e6, alone * 1e6)) if together > alone else None
 
 
+def _reads_rows(ops: Iterable[ir.Operation], size: int, stored: Stored) -> bool:
+    """Whether an array of ``size`` elements is computed from results of a kernel that has one for each of some."""
+    values = {value for op in ops for value in op.operands}
+    return any(not is_argument(value) and stored(value) and 1 < elements(value) < size for value in values)
+
+
 def _inputs(roots: Sequence[ir.Value], ops: Sequence[ir.Operation], stored: Stored) -> set[ir.Value]:
-    """Return the arrays in memory that are read at the roots' own indices, by ``ops`` or as roots."""
+    """Return the arrays in memory that are read at the roots' own places, by ``ops`` or as roots."""
     values = set(roots)
     for op in ops:
-        if access_kind(op) == "elementwise":
+        if is_bitcast(op):
+            values |= {*op.operands}
+        elif access_kind(op) == "elementwise":
             same = identity_map(shape_of(op.results[0]))
             values |= {op.operands[access.operand] for access in accesses(op) if access.map == same}
     return {value for value in values if is_argument(value) or stored(value)}
+
+
+def _elements_reduced(reduction: Group) -> int:
+    return elements(reduction.heroes[0].operands[0])

@@ -234,3 +234,22 @@ func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<6xf32> {
   %3 = stablehlo.add %2, %1 : tensor<6xf32>
   return %3 : tensor<6xf32>
 }
+
+// -----
+
+// The gradient of a slice of a slice: zeros are added to each part once.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8x1xf32>, %arg1: tensor<8x1xf32>, %arg2: tensor<8x1xf32>) -> tensor<8x3xf32>
+// CHECK:         %[[A:.*]] = stablehlo.concatenate %{{.*}}, %{{.*}}, dim = 1 : (tensor<8x1xf32>, tensor<8x1xf32>) -> tensor<8x2xf32>
+// CHECK-NOT:     stablehlo.add %[[A]]
+// CHECK:         stablehlo.concatenate %{{.*}}, %[[A]], dim = 1 : (tensor<8x1xf32>, tensor<8x2xf32>) -> tensor<8x3xf32>
+func.func @main(%x: tensor<8x1xf32>, %y: tensor<8x1xf32>, %z: tensor<8x1xf32>) -> tensor<8x3xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.pad %y, %zero, low = [0, 0], high = [0, 1], interior = [0, 0] : (tensor<8x1xf32>, tensor<f32>) -> tensor<8x2xf32>
+  %1 = stablehlo.pad %z, %zero, low = [0, 1], high = [0, 0], interior = [0, 0] : (tensor<8x1xf32>, tensor<f32>) -> tensor<8x2xf32>
+  %2 = stablehlo.add %0, %1 : tensor<8x2xf32>
+  %3 = stablehlo.pad %2, %zero, low = [0, 1], high = [0, 0], interior = [0, 0] : (tensor<8x2xf32>, tensor<f32>) -> tensor<8x3xf32>
+  %4 = stablehlo.pad %x, %zero, low = [0, 0], high = [0, 2], interior = [0, 0] : (tensor<8x1xf32>, tensor<f32>) -> tensor<8x3xf32>
+  %5 = stablehlo.add %3, %4 : tensor<8x3xf32>
+  return %5 : tensor<8x3xf32>
+}
