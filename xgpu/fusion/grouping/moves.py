@@ -13,7 +13,6 @@ from xgpu.costs.values import elements
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.structure import captured, dtype_of, is_argument, producer
-from xgpu.target_machine import WARP_SIZE
 
 _ONE_ELEMENT = ("elementwise", "indexing")
 """The operands' maps of operations that compute each element from one of each operand."""
@@ -110,10 +109,9 @@ def _forms(
 
 
 def _joins_rows(op: ir.Operation) -> bool:
-    """Whether a concatenation lengthens rows, or has pieces of so few elements that each warp computes several."""
+    """Whether a concatenation lengthens rows."""
     layout = concatenation_of(op)
-    is_short = layout.rows > 1 and layout.row < WARP_SIZE * len(layout.pieces)
-    return is_short or layout.axis == len(layout.shape) - 1
+    return layout.axis == len(layout.shape) - 1
 
 
 def _depends_on(values: Sequence[ir.Value], heroes: set[ir.Operation], stored: Stored) -> bool:
