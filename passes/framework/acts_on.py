@@ -106,6 +106,7 @@ fold-constants
   stablehlo.if
   stablehlo.reduce
   stablehlo.scatter
+  stablehlo.select
   stablehlo.sort
   xgpu.scan
 forward-barriers{keep=false}

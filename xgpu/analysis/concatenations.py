@@ -14,6 +14,7 @@ from enum import Enum, auto
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.analysis.bitcasts import is_bitcast
 from xgpu.analysis.root_indices import Stored, at_root_indices
 from xgpu.costs.sectors import SECTOR_BYTES
 from xgpu.indexing.access import Shape, integer, shape_of
@@ -274,12 +275,12 @@ def _repeats_much(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], sto
 
 
 def _read_elsewhere(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: Stored) -> list[ir.Value]:
-    """Return the values that the epilogue reads at indices other than those of the roots."""
-    followers = [op for op in at_root_indices(roots, stored) if op not in heroes]
+    """Return the values that the epilogue reads at places other than those of the roots."""
+    followers = [op for op in at_root_indices(roots, stored, behind_bitcasts=True) if op not in heroes]
     given = {value for op in (*followers, *heroes) for value in op.results}
-    return [
-        value for op in followers for value in op.operands if value not in given or access_kind(op) != "elementwise"
-    ]
+    keep = [access_kind(op) == "elementwise" or is_bitcast(op) for op in followers]
+    pairs = zip(followers, keep, strict=True)
+    return [value for op, keeps in pairs for value in op.operands if value not in given or not keeps]
 
 
 def _computed_with(values: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Operation]:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.constants.arrays import Array, attribute_of, dtype_of_array
+from xgpu.analysis.constants.equal_elements import EqualElements
 from xgpu.analysis.constants.evaluator import Evaluator, is_known
 from xgpu.hlo.scan_op import SCAN
 from xgpu.indexing.access import shape_of
@@ -13,11 +14,13 @@ from xgpu.passes.framework.base import BlockRewrite
 from xgpu.records import dataclass
 from xgpu.structure import behind, captured, is_argument, is_constant, is_used, producer
 
-_CONSTANT = "stablehlo.constant"
+_CONSTANT, _SELECT = "stablehlo.constant", "stablehlo.select"
 _LAUNCHED = frozenset(
     (*(f"stablehlo.{name}" for name in ("sort", "scatter", "gather", "reduce", "dynamic_update_slice")), SCAN)
 )
 """Operations that take a launch, or need what they read in memory."""
+_FOLDED = _LAUNCHED | {"stablehlo.dynamic_slice", "stablehlo.case", "stablehlo.if"}
+"""Those, and operations whose indices are folded."""
 _MOST_INDICES = 16
 """Elements of indices, those of one window, that are folded although kernels could compute them where they read."""
 
@@ -28,7 +31,9 @@ class FoldConstants(BlockRewrite):
 
     ``jnp.insert`` with given places sorts, counts and scatters them: none of that depends on the arguments. Arrays that
     kernels compute where they read them, such as masks of ``stablehlo.iota``, stay: they need no memory. The indices of
-    a single window of a gather, scatter or slice are folded too: who knows them writes it in a simpler form.
+    a single window of a gather, scatter or slice are folded too: who knows them writes it in a simpler form. What is
+    selected by a condition that is known, and the same for all elements, is taken: what computes the other, such as a
+    loop that draws numbers in another way, has no reader then.
 
     All that is folded is the same to the last bit on any machine: integers, comparisons, moves, and arithmetic of
     floats by IEEE 754, but no sums of them and no functions. Needs: constants in the blocks that use them.
@@ -44,11 +49,14 @@ class FoldConstants(BlockRewrite):
     """
 
     NAME: ClassVar[str] = "fold-constants"
-    OPERATIONS: ClassVar[frozenset[str]] = _LAUNCHED | {"stablehlo.dynamic_slice", "stablehlo.case", "stablehlo.if"}
+    OPERATIONS: ClassVar[frozenset[str]] = _FOLDED | {_SELECT}
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Fold what the operations of ``block`` read."""
+        _take_selected(block)
         operations = [view.operation for view in block.operations]
+        if _FOLDED.isdisjoint(op.name for op in operations):
+            return
         known = _known(operations)
         launched: dict[ir.Value, frozenset[ir.Value]] = {}
         for op in operations:
@@ -62,6 +70,16 @@ class FoldConstants(BlockRewrite):
             if array is not None:
                 _replace(value, array)
         _erase_unused(unused)
+
+
+def _take_selected(block: ir.Block) -> None:
+    """Replace selections of ``block`` by what they select, where one number says that."""
+    selections = [op for view in block.operations if (op := view.operation).name == _SELECT]
+    equal = EqualElements()
+    for op, condition in [(op, equal.number(op.operands[0])) for op in selections]:
+        if condition is not None:
+            op.results[0].replace_all_uses_with(op.operands[1 if condition else 2])
+            op.erase()
 
 
 def _known(operations: Iterable[ir.Operation]) -> set[ir.Operation]:

@@ -85,16 +85,41 @@ class TransposeSchedule(Schedule):
 
     @classmethod
     def of(cls, facts: Transposes) -> Self:
-        """The widest aligned accesses; more threads where each has less in flight, smaller tiles for few blocks."""
+        """The widest aligned accesses; more threads where each has less in flight, smaller tiles for few blocks.
+
+        And where more than half of what tiles cover is outside of the array.
+        """
         size, transpose = facts.element_bytes, facts.transpose
         width = access_width(transpose, size)
         found = cls(**cls.block_of(size, width, transpose.group), width=width)
+        fitting = min(found._quarters(size, transpose.group), key=lambda each: each._covered(facts), default=found)
+        if 2 * fitting._covered(facts) < found._covered(facts):
+            found = fitting
         while math.prod(transpose.grid(found.side)) < facts.fusion.device.sm_count:
             smaller = found.halved(size, transpose.group)
             if smaller is None or transpose.grid(smaller.side) == transpose.grid(found.side):
                 break
             found = smaller
         return found
+
+    def _quarters(self, element_bytes: int, group: int) -> Iterator[Self]:
+        """Yield this schedule, and those of tiles of half the rows and columns, of which a thread has as much to do."""
+        found = self
+        while found.side >= WARP and not any(found._tile(element_bytes, group).problems()):
+            yield found
+            found = replace(found, side=found.side // 2, threads=found.threads // 4)
+
+    def _covered(self, facts: Transposes) -> float:
+        """Return the elements that all tiles have, those outside of the array too.
+
+        Where rows of a tile fill less than all banks, reading down columns takes as many times as long; writing, the
+        other half, does not.
+        """
+        conflicts = max(1.0, WAVE_BYTES / (self.side * facts.element_bytes))
+        return math.prod(facts.transpose.grid(self.side)) * self.side**2 * (1 + conflicts) / 2
+
+    def _tile(self, element_bytes: int, group: int) -> TransposeTile:
+        return TransposeTile(element_bytes, self.width, group, self.side, self.threads)
 
     def halved(self, element_bytes: int, group: int) -> Self | None:
         """Return the schedule of tiles of half the rows and columns; None if rows of one would not fill the banks.
@@ -105,8 +130,7 @@ class TransposeSchedule(Schedule):
         if side < WARP or side * element_bytes < WAVE_BYTES:
             return None
         found = replace(self, side=side, threads=min(self.threads, side * side // self.width))
-        tile = TransposeTile(element_bytes, self.width, group, side, found.threads)
-        return None if any(tile.problems()) else found
+        return None if any(found._tile(element_bytes, group).problems()) else found
 
     @staticmethod
     def block_of(element_bytes: int, width: int, group: int) -> dict[str, int]:
@@ -116,7 +140,7 @@ class TransposeSchedule(Schedule):
 
     def tile(self, facts: Transposes) -> TransposeTile:
         """Return the tile of each hero."""
-        return TransposeTile(facts.element_bytes, self.width, facts.transpose.group, self.side, self.threads)
+        return self._tile(facts.element_bytes, facts.transpose.group)
 
     def problems(self, facts: Transposes) -> Iterator[str]:
         """Each thread has the same to do, a tile fits a block's memory, and no two threads write to one byte."""

@@ -8,6 +8,7 @@ import pytest
 
 import xgpu
 from tests.py.emit.movement.test_concatenate import numbers
+from xgpu.interface.explanation import explain
 
 
 def test_reshaped_transposes_take_a_tile():
@@ -43,3 +44,31 @@ def test_rows_that_a_thread_takes_together(vector: int) -> None:
     assert [kernel.emitter for kernel in compiled.kernels] == ["loop"]
     for got, expected in zip(compiled.run(*inputs, sanitize=True), compiled.reference(*inputs), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("spec", "order", "side"),
+    [
+        ("u8[33,65,17,129]", (3, 1, 0, 2), 32),
+        ("bf16[9,17,65,129]", (3, 0, 2, 1), 32),
+        ("u8[33,65,128,256]", (3, 1, 0, 2), 128),
+        ("f32[20003,40]", (1, 0), 64),
+        ("f32[1023,2049]", (1, 0), 64),
+    ],
+)
+def test_tiles_are_smaller_where_that_halves_what_they_cover(spec: str, order: tuple[int, ...], side: int) -> None:
+    """Of two tiles of 128 x 128 only 17 x 129 elements would be moved."""
+    compiled = xgpu.compile(lambda x: x.transpose(order), spec)
+    (kernel,) = explain(compiled).kernels
+    assert kernel.emitter == "transpose"
+    assert kernel.schedule["side"] == side
+
+
+def test_small_tile_of_bytes_moves_every_element() -> None:
+    compiled = xgpu.compile(lambda x: x.transpose(3, 1, 0, 2), "u8[5,13,17,129]", options=xgpu.Options())
+    names = [kernel.name for kernel in compiled.kernels]
+    schedule = {"threads": 64, "side": 32, "width": 1}
+    options = xgpu.Options(schedules=dict.fromkeys(names, schedule))
+    compiled = xgpu.compile(lambda x: x.transpose(3, 1, 0, 2), "u8[5,13,17,129]", options=options)
+    x = np.random.default_rng(0).integers(0, 255, (5, 13, 17, 129)).astype(np.uint8)
+    np.testing.assert_array_equal(compiled.run(x, sanitize=True)[0], x.transpose(3, 1, 0, 2))

@@ -75,3 +75,34 @@ func.func @main(%x: tensor<f32>) -> tensor<f32> {
   %2 = stablehlo.add %1, %x : tensor<f32>
   return %2 : tensor<f32>
 }
+
+// -----
+
+// Where a selection's condition is one number, it is what that selects, however large it is.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<4096x4096xf32>, %arg1: tensor<4096x4096xf32>, %arg2: tensor<4096x4096xf32>)
+// CHECK-NOT:     stablehlo.select
+// CHECK:         return %arg1, %arg0 : tensor<4096x4096xf32>, tensor<4096x4096xf32>
+func.func @main(%x: tensor<4096x4096xf32>, %y: tensor<4096x4096xf32>, %z: tensor<4096x4096xf32>) -> (tensor<4096x4096xf32>, tensor<4096x4096xf32>) {
+  %a = stablehlo.constant dense<3.0> : tensor<f32>
+  %b = stablehlo.constant dense<1.0e+01> : tensor<4096x4096xf32>
+  %0 = stablehlo.broadcast_in_dim %a, dims = [] : (tensor<f32>) -> tensor<4096x4096xf32>
+  %1 = stablehlo.compare LT, %b, %0, FLOAT : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xi1>
+  %2 = stablehlo.not %1 : tensor<4096x4096xi1>
+  %3 = stablehlo.select %1, %z, %y : tensor<4096x4096xi1>, tensor<4096x4096xf32>
+  %4 = stablehlo.select %2, %x, %z : tensor<4096x4096xi1>, tensor<4096x4096xf32>
+  return %3, %4 : tensor<4096x4096xf32>, tensor<4096x4096xf32>
+}
+
+// -----
+
+// A condition that an argument decides, or one of several numbers, is left.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<2xf32>, %arg1: tensor<2xf32>, %arg2: tensor<i1>)
+// CHECK-COUNT-2: stablehlo.select
+func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>, %p: tensor<i1>) -> tensor<2xf32> {
+  %a = stablehlo.constant dense<[true, false]> : tensor<2xi1>
+  %0 = stablehlo.select %a, %x, %y : tensor<2xi1>, tensor<2xf32>
+  %1 = stablehlo.select %p, %0, %y : tensor<i1>, tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
