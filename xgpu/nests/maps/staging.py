@@ -49,8 +49,8 @@ _TILE_BYTES = 1 << 15
 _REGISTERS = 4
 """Registers that an iteration's own buffers take, at most: a thread has 16 iterations."""
 _GAIN = 1.0
-"""How many times as many passes reads take without tiles as with them, at least. Barriers are not counted, nor that
-reads of shared memory are waited for less: the two were measured to make up for each other."""
+"""The passes of reads without tiles for each one with them, at least. Barriers are not counted, nor that reads of shared
+memory are waited for less: the two were measured to make up for each other."""
 
 
 @dataclass(frozen=True)
