@@ -3,7 +3,7 @@
 A loop of its own would read its inputs a second time.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,7 +23,7 @@ from xgpu.fusion.grouping.merging.short_reductions import shared_reductions
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.reasons import Reason
-from xgpu.structure import backward_slice, is_argument
+from xgpu.structure import backward_slice, is_argument, producer
 
 _FEW_BLOCKS = "the reduction's {:,} blocks would take {:.1f} us for what the loop moves, and the loop takes {:.1f} us"
 _SAME_READS = Reason("the reduction reads the same elements at the same indices")
@@ -38,10 +38,13 @@ def merge_side_outputs(grouping: Grouping, families: Families, target: Device) -
     groups = grouping.groups
     found: dict[tuple[int, int], list[Group]] = {}
     shared: dict[Group, Group] = {}
+    # Each loop is walked for short reductions: what has none must not take the time.
+    has_short = any(families.shared_kind_of(op) is not None for group in groups[:1] for op in _block_of(group))
     for group in groups:
         stored = partial(grouping.stored_before, level=group.level)
-        is_shared = group.kind.family.stores_beside
-        reductions = group if is_shared else shared_reductions(group, families, stored)
+        reductions: Group | None = group
+        if not group.kind.family.stores_beside:
+            reductions = shared_reductions(group, families, stored) if has_short else None
         if reductions is not None:
             shared[group] = reductions
             found.setdefault((group.level, _elements_reduced(reductions)), []).append(group)
@@ -66,6 +69,11 @@ def merge_side_outputs(grouping: Grouping, families: Families, target: Device) -
             decisions.append(merged(*pair, _SAME_READS))
             break
     return replace(grouping, begun=tuple(new.values())), decisions
+
+
+def _block_of(group: Group) -> Iterator[ir.Operation]:
+    """Yield the operations of the block that a group's are in."""
+    return (op.operation for op in producer(group.roots[0]).block.operations)
 
 
 def _refusal(roots: Sequence[ir.Value], reduction: Group, stored: Stored, target: Device) -> Reason | None:
