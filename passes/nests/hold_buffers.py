@@ -13,7 +13,7 @@ from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.held_buffers import MAX_ITERATIONS, bands_of, registers_of, row_of, slots_of
+from xgpu.nests.held_buffers import MAX_ITERATIONS, MAX_REGISTERS, bands_of, registers_of, row_of, slots_of
 from xgpu.nests.maps.box_scores import conflicts_of
 from xgpu.nests.maps.boxes import Box, boxed
 from xgpu.nests.maps.mapping import runs_at_once
@@ -21,7 +21,6 @@ from xgpu.nests.maps.scores import Space, score_of
 from xgpu.nests.maps.touches import global_accesses, shared_accesses, touches_of
 from xgpu.nests.structure import SEQ, BufferAccess, accesses_in, ancestors, launches_of, memory_of
 from xgpu.passes.framework.base import Pass
-from xgpu.passes.nests.place_buffers import MAX_REGISTERS
 from xgpu.records import dataclass
 from xgpu.structure import walk
 

@@ -7,14 +7,12 @@ from xgpu.dialects.nests.accesses import elements_of
 from xgpu.dialects.nests.loops import NewOp
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.hlo.source_location import source_of
-from xgpu.nests.held_buffers import MAX_ITERATIONS, asked, is_unrolled, obstacle
+from xgpu.nests.held_buffers import MAX_ITERATIONS, MAX_REGISTERS, asked, is_unrolled, obstacle
 from xgpu.nests.structure import PAR, BufferAccess, accesses_in, all_launches_of, ancestors
 from xgpu.passes.framework.base import Pass
 from xgpu.records import dataclass
 from xgpu.structure import walk
 
-MAX_REGISTERS = 64
-"""Elements of a buffer in registers, at most."""
 _MEMORY = "memory"
 
 

@@ -14,7 +14,7 @@ from xgpu.hlo.stablehlo_builder import splat
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.maps.staging import ReadTiles, StagedRead, is_ragged, staging_of
+from xgpu.nests.maps.staging import ReadTiles, StagedRead, Statements, is_ragged, staging_of
 from xgpu.nests.rewriting import condition, inside, on_operands, on_variables
 from xgpu.nests.structure import (
     ACCESSES,
@@ -22,7 +22,6 @@ from xgpu.nests.structure import (
     PAR,
     SEQ,
     access_of,
-    ancestors,
     launches_of,
     name_of_buffer,
     operations_of,
@@ -72,24 +71,37 @@ class StageReads(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Stage the reads of every kernel of ``module`` for which that pays."""
-        for launch in launches_of(module):
-            self._look_at(launch)
+        launches = launches_of(module)
+        bands = sum(not _is_only_one(op) for op in walk(module.operation, PAR))
+        for launch in launches:
+            self._look_at(launch, bands)
 
-    def _look_at(self, launch: LaunchOp) -> None:
-        loops = [op for op in walk(launch.operation, PAR, SEQ) if cast(SeqOp, op.opview).tile]
-        asked = loops[0] if loops else None
+    def _look_at(self, launch: LaunchOp, bands: int) -> None:
+        asked = [op for op in walk(launch.operation, PAR, SEQ) if cast(SeqOp, op.opview).tile]
         top = operations_of(launch.body)
         if len(top) != 1 or top[0].name != PAR:
             found: ReadTiles | str = "the kernel is not one nest of par loops"
         else:
-            found = staging_of(perfect_nest(top[0]), device(self.target))
+            found = staging_of(perfect_nest(top[0]), device(self.target), bands)
         if isinstance(found, ReadTiles):
+            staged = {read.seq.operation for read in found.reads}
+            if left := [op for op in asked if op.name == SEQ and op not in staged]:
+                raise _refused(left[0], "no read of the loop can be staged")
             _Tiling(perfect_nest(top[0]), found).write()
-        elif asked is not None:
-            loop = cast(SeqOp, asked.opview)
-            raise InvalidInput(f"'#tile({loop.tile})' on '{loop.called}': {found}", source_of(asked))
+        elif asked:
+            raise _refused(asked[0], found)
         elif walk(launch.operation, SEQ):
             remark(self.NAME, launch.operation, "reads are not staged in shared memory: {}", found)
+
+
+def _refused(op: ir.Operation, reason: str) -> InvalidInput:
+    loop = cast(SeqOp, op.opview)
+    return InvalidInput(f"'#tile({loop.tile})' on '{loop.called}': {reason}", source_of(op))
+
+
+def _is_only_one(par: ir.Operation) -> bool:
+    """Whether a par loop is the only thing in another one."""
+    return par.parent is not None and par.parent.name == PAR and len(operations_of(par.block)) == 1
 
 
 @dataclass(frozen=True)
@@ -128,19 +140,18 @@ class _Tiling:
         first.erase()
 
     def _body(self) -> None:
-        plain: list[ir.Operation] = []
+        statements = Statements.of(self._loops, self._plan.reads)
         staged = {read.seq.operation for read in self._plan.reads}
         for op in operations_of(self._loops[-1].body):
             if op.name == NewOp.OPERATION_NAME:
                 new = cast(NewOp, op.opview)
                 self._buffers[new.buffer] = self._new(ir.MemRefType(new.buffer.type).element_type, new.called)
-            elif op in staged:
-                self._flush(plain)
-                with op.location:
-                    self._steps(cast(SeqOp, op.opview))
+        for part in statements.parts:
+            if part[0] in staged:
+                with part[0].location:
+                    self._steps(cast(SeqOp, part[0].opview))
             else:
-                plain.append(op)
-        self._flush(plain)
+                self._statements(part, [value for value in statements.kept if owning_op(value) in part])
 
     def _new(self, element: ir.Type, called: str) -> ir.Value:
         """Make a buffer with an element for each iteration of a tile; threads hold them."""
@@ -151,25 +162,19 @@ class _Tiling:
                 WriteOp.build(_zero(element), buffer, *self._own_place())
         return buffer
 
-    def _flush(self, statements: list[ir.Operation]) -> None:
-        """Write statements of an iteration, for all of a tile."""
-        now = list(statements)
-        statements.clear()
-        kept = []
-        for result in (result for op in now for result in op.results):
-            later = [use.owner.operation for use in result.uses if not _is_inside(use.owner.operation, now)]
-            if later and not is_constant(result):
-                kept.append((result, self._new(ir.RankedTensorType(result.type).element_type, "kept")))
+    def _statements(self, part: Sequence[ir.Operation], kept: Sequence[ir.Value]) -> None:
+        """Write statements of an iteration, for all of a tile; values that are ``kept`` go to buffers."""
         # A constant is written where it is used.
-        if all(op.name == "stablehlo.constant" for op in now):
+        if all(op.name == "stablehlo.constant" for op in part):
             return
+        buffers = {value: self._new(ir.RankedTensorType(value.type).element_type, "kept") for value in kept}
         with self._band(guarded=True) as copies:
-            for op in now:
+            for op in part:
                 with op.location:
                     self._copy(op, copies)
-            for value, buffer in kept:
+            for value, buffer in buffers.items():
                 WriteOp.build(copies[value], buffer, *self._own_place())
-        self._kept.update(kept)
+        self._kept |= buffers
 
     @contextmanager
     def _band(self, guarded: bool) -> Iterator[dict[ir.Value, ir.Value]]:
@@ -225,7 +230,7 @@ class _Tiling:
 
     def _steps(self, seq: SeqOp) -> None:
         """Write a seq loop whose reads are staged, by steps; the last one may be shorter."""
-        step = min(self._plan.step, seq.extent)
+        step = self._plan.step_of(seq)
         whole, rest = divmod(seq.extent, step)
         self._step(seq, whole, step, 0)
         if rest:
@@ -241,9 +246,12 @@ class _Tiling:
                     (outer.variable, inner), (count, step), dim(0) * step + dim(1) + first
                 )
 
+            filled: dict[object, ir.Value] = {}
             for read in reads:
-                with read.access.op.location:
-                    self._staged[read.access.op] = self._filled(read, step, place)
+                if read.key not in filled:
+                    with read.access.op.location:
+                        filled[read.key] = self._filled(read, step, place)
+                self._staged[read.access.op] = filled[read.key]
             with self._band(guarded=False) as copies:
                 inner = SeqOp.build(step, seq.called)
                 place(inner.variable)
@@ -309,6 +317,9 @@ class _Tiling:
             else:
                 copies[operand] = operand
         copy = copy_operation(op, copies)
+        for loop in walk(copy, SEQ):
+            if "tile" in loop.attributes:
+                del loop.attributes["tile"]
         for old, new in zip(walk(op), walk(copy), strict=True):
             is_whole = new == copy
             if old in self._staged:
@@ -356,7 +367,3 @@ def _identity(sizes: Sequence[int]) -> IndexingMap:
 
 def _zero(element: ir.Type) -> ir.Value:
     return splat(0, ir.RankedTensorType.get([], element))
-
-
-def _is_inside(op: ir.Operation, statements: Sequence[ir.Operation]) -> bool:
-    return any(each in statements for each in (op, *ancestors(op)))

@@ -16,6 +16,8 @@ from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.nests.structure import PAR, SEQ, BufferAccess, ancestors, band_at, loop_of
 
+MAX_REGISTERS = 64
+"""Elements of a buffer in registers, at most."""
 MAX_ITERATIONS = 1024
 """Iterations that the unrolled loops of an access to registers have, at most."""
 

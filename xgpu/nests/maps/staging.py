@@ -8,21 +8,21 @@ time, and read it there, whatever its order in memory.
 import itertools
 import math
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import replace
 from typing import cast
 
 from xgpu import ir
+from xgpu.costs.sectors import LINE_BYTES, SECTOR_BYTES
 from xgpu.device import Device
-from xgpu.dialects.nests.accesses import elements_of
+from xgpu.dialects.nests.accesses import ToIndexOp, elements_of
 from xgpu.dialects.nests.loops import NewOp, ParOp, SeqOp
-from xgpu.indexing.affine import dim, linearize
+from xgpu.indexing.affine import Dim, dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.held_buffers import registers_of
+from xgpu.nests.held_buffers import MAX_ITERATIONS, MAX_REGISTERS, registers_of
 from xgpu.nests.maps.box_choice import MOST_TOGETHER, WARPS, boxes_of, told_apart
 from xgpu.nests.maps.groups import GRID_THREADS, MOST_THREADS
 from xgpu.nests.maps.mapping import best_boxes
-from xgpu.nests.maps.scores import Space, Touch, is_injective
+from xgpu.nests.maps.scores import Space, is_injective
 from xgpu.nests.maps.touches import global_accesses, touches_of
 from xgpu.nests.structure import (
     SEQ,
@@ -35,7 +35,7 @@ from xgpu.nests.structure import (
     operations_of,
 )
 from xgpu.records import dataclass
-from xgpu.structure import walk
+from xgpu.structure import dtype_of, is_constant, walk
 from xgpu.target_machine import WARP_SIZE
 
 ITERATIONS = (4096, 1024)
@@ -44,13 +44,13 @@ _STEP_BYTES = 128
 """Bytes that a step copies of each row: a line of the cache."""
 _LEAST_STEP = 8
 """Iterations of a seq loop that a step has at least: threads wait for each other twice in each."""
+_AROUND = 8
+"""Operations that the loops around a part of an iteration add, and how it ends."""
 _TILE_BYTES = 1 << 15
 """Bytes of a block's tiles, at most: a multiprocessor has room for several blocks."""
-_REGISTERS = 4
-"""Registers that an iteration's own buffers take, at most: a thread has 16 iterations."""
 _GAIN = 1.0
-"""The passes of reads without tiles for each one with them, at least. Barriers are not counted, nor that reads of shared
-memory are waited for less: the two were measured to make up for each other."""
+"""The passes of reads without tiles for each one with them, at least. Barriers are not counted, nor that reads of
+shared memory come sooner: the two were measured to make up for each other."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,11 @@ class StagedRead:
     variables: tuple[ir.Value, ...]
     map: IndexingMap
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The same for all reads of one tile."""
+        return self.access.buffer, self.seq, self.variables, self.map
+
 
 @dataclass(frozen=True)
 class ReadTiles:
@@ -73,42 +78,76 @@ class ReadTiles:
     sides: tuple[int, ...]
     step: int
     reads: tuple[StagedRead, ...]
-    gain: float
+
+    def step_of(self, seq: SeqOp) -> int:
+        """Return how many iterations of a seq loop are staged at once."""
+        return min(seq.tile or self.step, seq.extent)
 
     def extent_of(self, variable: ir.Value, loops: Sequence[ParOp], seq: SeqOp) -> int:
         """Return how many values of a variable a tile has elements for."""
         if variable == seq.variable:
-            return min(self.step, seq.extent)
+            return self.step_of(seq)
         for loop, side in zip(loops, self.sides, strict=True):
             if variable == loop.variable:
                 return side
         return _extent(variable)
 
 
-def staging_of(loops: Sequence[ParOp], target: Device) -> ReadTiles | str:
-    """Return how reads inside of a kernel's outermost par loops are staged, or why none is."""
+def staging_of(loops: Sequence[ParOp], target: Device, bands: int = 1) -> ReadTiles | str:
+    """Return how reads inside of a kernel's outermost par loops are staged, or why none is.
+
+    ``bands`` are those of the program, with which maps of theirs are chosen.
+    """
     if problem := _obstacle(loops):
         return problem
     reads = tuple(_reads_of(loops))
-    sides = _sides(loops, reads, target)
+    statements = Statements.of(loops, reads)
+    if any(isinstance(value.type, ir.IndexType) for value in statements.kept):
+        return "an index that a value decides is used beside a loop and in it"
+    sides = _sides(loops, reads, statements, target)
     if isinstance(sides, str):
         return sides
     step = _step(loops, reads, sides)
     if step is None:
         return f"tiles of the least step, {_LEAST_STEP} iterations, take more than {_TILE_BYTES} bytes"
-    found = ReadTiles(sides, step, reads, 0.0)
+    found = ReadTiles(sides, step, reads)
     if problem := _ragged_problem(loops, found):
         return problem
-    gain = _gain(loops, found, target)
     asked = any(loop.tile for loop in loops) or any(read.seq.tile for read in reads)
-    if gain < _GAIN and not asked:
+    if not asked and (gain := _gain(loops, found, target, bands)) < _GAIN:
         return f"reads take {gain:.2f} times as many passes without tiles as with them"
-    return replace(found, gain=gain)
+    return found
 
 
-def seqs_of(loops: Sequence[ParOp]) -> list[SeqOp]:
-    """Return the seq loops of an iteration that are not in others, nor under conditions."""
-    return [cast(SeqOp, op.opview) for op in operations_of(loops[-1].body) if op.name == SEQ]
+@dataclass(frozen=True)
+class Statements:
+    """The statements of an iteration as tiles have them: seq loops whose reads are staged, and what is between.
+
+    ``kept`` are values, no constants, that are computed in one of the parts and used in another one.
+    """
+
+    parts: tuple[tuple[ir.Operation, ...], ...]
+    kept: tuple[ir.Value, ...]
+
+    @classmethod
+    def of(cls, loops: Sequence[ParOp], reads: Sequence[StagedRead]) -> "Statements":
+        """Return the statements of the innermost of ``loops``, but for the buffers that they make."""
+        staged = {read.seq.operation for read in reads}
+        parts: list[list[ir.Operation]] = [[]]
+        for op in operations_of(loops[-1].body):
+            if op in staged:
+                parts += [[op], []]
+            elif op.name != NewOp.OPERATION_NAME:
+                parts[-1].append(op)
+        kept = [value for part in parts for op in part for value in op.results if _is_kept(value, part)]
+        return cls(tuple(tuple(part) for part in parts if part), tuple(kept))
+
+
+def _is_kept(value: ir.Value, part: Sequence[ir.Operation]) -> bool:
+    if is_constant(value):
+        return False
+    users = (use.owner.operation for use in value.uses)
+    return any(user not in part and not any(each in part for each in ancestors(user)) for user in users)
 
 
 def _obstacle(loops: Sequence[ParOp]) -> str | None:
@@ -119,24 +158,27 @@ def _obstacle(loops: Sequence[ParOp]) -> str | None:
         asked = (getattr(loop, name) for name in ("band", "threads", "vector", "together", "align", "group"))
         if any(value is not None for value in asked):
             return f"the program says itself who runs 'par {loop.called}'"
-    news = [cast(NewOp, op.opview) for op in body if op.name == NewOp.OPERATION_NAME]
-    if any(elements_of(new.buffer) > 1 or new.memory not in (None, "register") for new in news):
+    news = _news(loops)
+    if any(elements_of(new.buffer) > 1 for new in news):
         return "an iteration has a buffer of several elements"
-    if sum(registers_of(new) for new in news) > _REGISTERS:
-        return f"an iteration's buffers take more than {_REGISTERS} registers"
-    for op in body:
-        for result in op.results:
-            outside = any(use.owner.operation.block != op.block for use in result.uses)
-            if isinstance(result.type, ir.IndexType) and outside:
-                return "an index that a value decides is used in a loop"
+    if any(new.memory not in (None, "register") for new in news):
+        return "an iteration has a buffer that is not in registers"
+    seqs = [cast(SeqOp, op.opview) for op in body if op.name == SEQ]
+    if seqs and all(seq.tile == 0 or seq.stages is not None for seq in seqs):
+        return "the program leaves the reads of its loops as they are"
     return None
+
+
+def _news(loops: Sequence[ParOp]) -> list[NewOp]:
+    """Return the buffers that an iteration makes for all of its statements."""
+    return [cast(NewOp, op.opview) for op in operations_of(loops[-1].body) if op.name == NewOp.OPERATION_NAME]
 
 
 def _reads_of(loops: Sequence[ParOp]) -> Iterator[StagedRead]:
     """Yield the reads of seq loops that can be staged: of elements that several iterations of a tile read."""
     written = {access.buffer for access in accesses_in(loops[0].operation) if access.writes}
     own = {loop.variable for loop in loops}
-    for seq in seqs_of(loops):
+    for seq in (cast(SeqOp, op.opview) for op in operations_of(loops[-1].body) if op.name == SEQ):
         if seq.stages is not None or seq.tile == 0:
             continue
         for access in accesses_in(seq.operation):
@@ -172,7 +214,9 @@ def _extent(variable: ir.Value) -> int:
     return cast(SeqOp, loop.opview).extent
 
 
-def _sides(loops: Sequence[ParOp], reads: Sequence[StagedRead], target: Device) -> tuple[int, ...] | str:
+def _sides(
+    loops: Sequence[ParOp], reads: Sequence[StagedRead], statements: Statements, target: Device
+) -> tuple[int, ...] | str:
     """Return how many iterations of each loop a block has: several of those that some reads need and others do not."""
     if not reads:
         return "no seq loop reads elements that several iterations around it share, each element once"
@@ -181,31 +225,48 @@ def _sides(loops: Sequence[ParOp], reads: Sequence[StagedRead], target: Device) 
     is_asked = any(loop.tile is not None for loop in loops)
     if len(varied) < 2 and not is_asked:
         return "no two reads of a seq loop are each shared by iterations that need different elements of the other"
+    problem = ""
     for iterations in ITERATIONS:
         side = 1 << int(math.log2(iterations) / max(1, len(varied)))
-        sides = tuple(
-            loop.tile or (min(side, 1 << (loop.extent - 1).bit_length()) if loop in varied else 1) for loop in loops
-        )
+        wanted = [loop.tile or (side if loop in varied else 1) for loop in loops]
+        most = [loop.extent if loop.tile else 1 << (loop.extent - 1).bit_length() for loop in loops]
+        sides = tuple(map(min, wanted, most))
         blocks = math.prod(-(-loop.extent // own) for loop, own in zip(loops, sides, strict=True))
         warps = blocks * min(MOST_THREADS, math.prod(sides)) // WARP_SIZE
-        if is_asked or warps >= target.sm_count * target.schedulers * WARPS:
+        if not is_asked and warps < target.sm_count * target.schedulers * WARPS:
+            problem = f"tiles of {iterations} iterations are too few for {target.sm_count} multiprocessors"
+        elif not (problem := _held_problem(loops, statements, sides)):
             return sides
-    return f"tiles of {ITERATIONS[-1]} iterations are too few for {target.sm_count} multiprocessors"
+    return problem
+
+
+def _held_problem(loops: Sequence[ParOp], statements: Statements, sides: Sequence[int]) -> str:
+    """Return why threads cannot hold what iterations of a tile keep from one part to the next; "" if they can."""
+    slots = -(-math.prod(sides) // MOST_THREADS)
+    bits = (dtype_of(value).storage_bits for value in statements.kept)
+    registers = sum(registers_of(new) for new in _news(loops)) + sum(max(1, -(-each // 32)) for each in bits)
+    if slots * registers > MAX_REGISTERS:
+        return f"a thread would hold {slots * registers} elements of its iterations, more than {MAX_REGISTERS}"
+    longest = max(sum(len(walk(op)) for op in part) for part in statements.parts)
+    # Loops, conditions and what is kept add some.
+    longest += 4 * (len(statements.kept) + len(loops)) + _AROUND
+    if slots > 1 and slots * longest > MAX_ITERATIONS:
+        return f"a thread would have {slots} iterations of up to {longest} operations written out for it"
+    return ""
 
 
 def _step(loops: Sequence[ParOp], reads: tuple[StagedRead, ...], sides: tuple[int, ...]) -> int | None:
     """Return how many iterations of a seq loop are staged at once; None if there is no room for enough."""
-    asked = next((read.seq.tile for read in reads if read.seq.tile), None)
-    narrowest = min(read.access.dtype.storage_bits for read in reads)
-    step = asked or 8 * _STEP_BYTES // narrowest
+    step = 8 * _STEP_BYTES // min(read.access.dtype.storage_bits for read in reads)
+    unique = {read.key: read for read in reads}.values()
     while True:
-        found = ReadTiles(sides, step, reads, 0.0)
+        found = ReadTiles(sides, step, reads)
         bits = sum(
             math.prod(found.extent_of(each, loops, read.seq) for each in read.variables)
             * read.access.dtype.storage_bits
-            for read in reads
+            for read in unique
         )
-        if bits <= 8 * _TILE_BYTES or asked:
+        if bits <= 8 * _TILE_BYTES or all(read.seq.tile for read in reads):
             return step
         if step <= _LEAST_STEP:
             return None
@@ -218,42 +279,50 @@ def is_ragged(loop: ParOp, side: int) -> bool:
 
 
 def _ragged_problem(loops: Sequence[ParOp], tiles: ReadTiles) -> str | None:
-    """Return why tiles that do not divide a loop cannot be: more is computed from it than staged reads."""
+    """Return why tiles that do not divide a loop cannot be: what is done beyond its end must be seen nowhere."""
     ragged = {loop.variable: loop for loop, side in zip(loops, tiles.sides, strict=True) if is_ragged(loop, side)}
-    staged = {read.access.op for read in tiles.reads}
+    if not ragged:
+        return None
+    staged, first = {read.access.op for read in tiles.reads}, next(iter(ragged.values()))
+    own = {new.buffer for new in _news(loops)}
     for seq in {read.seq: None for read in tiles.reads}:
         for op in walk(seq.operation):
-            own = next((operand for operand in op.operands if operand in ragged), None)
-            if own is not None and op not in staged:
-                loop = ragged[own]
+            loop = next((ragged[operand] for operand in op.operands if operand in ragged), None)
+            if loop is not None and op not in staged:
                 return f"tiles do not divide 'par {loop.called}', on which more than staged reads depend"
+            if op.name == NewOp.OPERATION_NAME:
+                own.add(op.results[0])
+            elif op.name == ToIndexOp.OPERATION_NAME:
+                return f"tiles do not divide 'par {first.called}', and a loop reads an element that a value decides"
+        if any(access.writes and access.buffer not in own for access in accesses_in(seq.operation)):
+            return f"tiles do not divide 'par {first.called}', and a loop changes more than an iteration's own buffers"
     return None
 
 
-def _gain(loops: Sequence[ParOp], tiles: ReadTiles, target: Device) -> float:
+def _gain(loops: Sequence[ParOp], tiles: ReadTiles, target: Device, bands: int) -> float:
     """Return how many times as many passes through the first cache, or shared memory, reads take without tiles."""
-    inner = [access for access in global_accesses(loops) if not access.writes and _is_in_seq(access, loops)]
+    accesses = global_accesses(loops)
     staged = {read.access.op for read in tiles.reads}
-    direct = _direct_passes(loops, inner, target)
-    left = _direct_passes(loops, [access for access in inner if access.op not in staged], target)
+    others = [access for access in accesses if access.op not in staged and _times(access, loops) > 1]
+    # The map is the one that the loops have if they stay.
+    direct = _direct_passes(loops, accesses, target, bands)
+    left = _direct_passes(loops, others, target, bands)
     covered = math.prod(
         -(-loop.extent // side) * side / loop.extent for loop, side in zip(loops, tiles.sides, strict=True)
     )
-    return direct / (covered * (left + sum(_tiled_passes(read, loops, tiles) for read in tiles.reads)))
+    reads = sum(_times(read.access, loops) / (_together(read, loops, tiles) * WARP_SIZE) for read in tiles.reads)
+    copies = sum(_copy_passes(read, loops, tiles) for read in {read.key: read for read in tiles.reads}.values())
+    return direct / (covered * (left + reads + copies))
 
 
-def _direct_passes(loops: Sequence[ParOp], accesses: Sequence[BufferAccess], target: Device) -> float:
+def _direct_passes(loops: Sequence[ParOp], accesses: Sequence[BufferAccess], target: Device, bands: int) -> float:
     """Return the passes that accesses take for an iteration of the par loops, by the map that they would have."""
     touches = tuple(touches_of(accesses, loops))
     if not touches:
         return 0.0
     space = Space(tuple(loop.extent for loop in loops), GRID_THREADS, blocks=True)
     boxes = boxes_of(loops, space, target) or [(1,) * len(loops)]
-    return best_boxes(space, touches, tuple(boxes)).score.sectors
-
-
-def _is_in_seq(access: BufferAccess, loops: Sequence[ParOp]) -> bool:
-    return _times(access, loops) > 1
+    return best_boxes(space, touches, tuple(boxes), bands).score.sectors
 
 
 def _times(access: BufferAccess, loops: Sequence[ParOp]) -> int:
@@ -262,20 +331,30 @@ def _times(access: BufferAccess, loops: Sequence[ParOp]) -> int:
     return math.prod(cast(SeqOp, op.opview).extent for op in around if op.name == SEQ)
 
 
-def _tiled_passes(read: StagedRead, loops: Sequence[ParOp], tiles: ReadTiles) -> float:
-    """Return the passes that a staged read takes for an iteration of the par loops, with the copies to its tile."""
+def _together(read: StagedRead, loops: Sequence[ParOp], tiles: ReadTiles) -> float:
+    """Return for how many iterations of a thread's an element of a tile is read once.
+
+    They lie along all loops of the tile alike, but for those of which conditions tell iterations apart.
+    """
     apart = told_apart(loops)
     several = [loop.variable for loop, side in zip(loops, tiles.sides, strict=True) if side > 1]
     several = [variable for variable in several if variable not in apart]
     others = [variable for variable in several if variable not in read.variables]
-    # A thread's iterations lie along all loops of the tile alike, but for those of which conditions tell them apart.
-    together = MOST_TOGETHER ** (len(others) / max(1, len(several)))
-    extents = [tiles.extent_of(variable, loops, read.seq) for variable in read.variables]
+    return float(MOST_TOGETHER ** (len(others) / max(1, len(several))))
+
+
+def _copy_passes(read: StagedRead, loops: Sequence[ParOp], tiles: ReadTiles) -> float:
+    """Return the passes that it takes to fill a tile, for an iteration of the par loops."""
     own = {loop.variable for loop in loops}
     of_seq = math.prod(_extent(variable) for variable in read.variables if variable not in own)
     of_par = math.prod(side for loop, side in zip(loops, tiles.sides, strict=True) if loop.variable in read.variables)
-    copies = of_seq * of_par / math.prod(tiles.sides)
-    touch = Touch(linearize(list(read.map.results), read.access.shape), read.access.dtype.storage_bits)
-    space = Space(tuple(extents), MOST_THREADS, blocks=False)
-    copied = best_boxes(space, (touch,), ((1,) * len(extents),)).score.sectors
-    return _times(read.access, loops) / (together * WARP_SIZE) + copies * (copied + 1 / WARP_SIZE)
+    position = linearize(list(read.map.results), read.access.shape)
+    strides = {atom.index: abs(factor) for atom, factor in position.terms if isinstance(atom, Dim)}
+    run = math.prod(
+        tiles.extent_of(variable, loops, read.seq)
+        for number, variable in enumerate(read.variables)
+        if strides.get(number) == 1
+    )
+    in_sector = min(run, max(1, 8 * SECTOR_BYTES // read.access.dtype.storage_bits))
+    load = 1 / (in_sector * (LINE_BYTES // SECTOR_BYTES))
+    return of_seq * of_par / math.prod(tiles.sides) * (load + 1 / WARP_SIZE)
