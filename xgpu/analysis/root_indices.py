@@ -111,7 +111,8 @@ class _Reads:
             or math.prod(shape_of(walk.walked[0])) == count
         ):
             return False
-        if not follows(root, walk.heroes, self._is_given):
+        # An element of a root that is stored in another order is in the place of another row's.
+        if not follows(root, walk.heroes, self._is_given) or root in walk.turned(self._is_given):
             return False
         reduction = ReductionShape.of(hero)
         of_row = reduction.row_map.compose(reshape_map(reduction.result_shape, shape)).simplify().results

@@ -1,5 +1,7 @@
 """Loops whose condition is a part of their state: computed before the loop, and at the end of each iteration."""
 
+from collections.abc import Sequence
+
 from xgpu import ir
 from xgpu.dialects.attributes import ROTATED
 from xgpu.hlo.stablehlo_builder import hlo, inline_block
@@ -57,6 +59,8 @@ def unrotated(loop: ir.Operation) -> ir.Operation | None:
     if is_used(own) or any(is_argument(value) and value.owner == body and value not in ends for value in read):
         return None
     starts = [start for place, start in enumerate(loop.operands) if place != number]
+    if any(_is_ambiguous(value, ends, starts, body) for value in read if value in ends):
+        return None
     types = [start.type for start in starts]
     new = ir.Operation.create(loop.name, types, starts, attributes_of(loop), regions=2)
     del new.attributes[ROTATED]
@@ -75,6 +79,19 @@ def unrotated(loop: ir.Operation) -> ir.Operation | None:
                 copy_operation(op, copies)
             hlo.return_([copies.get(value, value) for value in results])
     return new
+
+
+def _is_ambiguous(value: ir.Value, ends: Sequence[ir.Value], starts: Sequence[ir.Value], body: ir.Block) -> bool:
+    """Whether a next state that the condition reads need not be the state that it read before the loop was rotated.
+
+    Equal values have been merged: it may be the next one of several states, which start from different values, or what
+    the condition computes from others or has from around the loop.
+    """
+    if len({start for start, end in zip(starts, ends, strict=True) if end == value}) > 1:
+        return True
+    own = as_needed([value], lambda each: (each in ends and each != value) or block_of(each) != body)
+    used = {value, *(each for op in own for each in (*op.operands, *captured(op)))}
+    return not any(is_argument(each) and each.owner == body for each in used)
 
 
 def condition_number(loop: ir.Operation) -> int:

@@ -213,3 +213,38 @@ def test_rows_of_three_in_the_body_are_no_state():
 def test_whether_any_of_one_number_is_true(function, start):
     np.testing.assert_allclose(xgpu.jit(function)(start), jax.jit(function)(start), rtol=1e-5)
     assert xgpu.compile(function, start).ir("fusions")
+
+
+@pytest.mark.parametrize("starts", [(0, 5), (5, 0), (0, 0)])
+@pytest.mark.parametrize("counted", [1, 2])
+def test_conditions_on_one_of_two_counters_that_are_equal_later(starts, counted):
+    """Packages compute the first condition from the states as they are given."""
+
+    def function(x, i, j):
+        def body(state):
+            x, i, j = state
+            one = (i, j)[counted - 1] + 1
+            return jnp.where(x < 9, 2 * x + j, x), one, one
+
+        return lax.while_loop(lambda state: jnp.any(state[0] < 9) & (state[counted] < 2), body, (x, i, j))[0]
+
+    compiled = xgpu.compile(function, "f32[2]", "s32[]", "s32[]", options=xgpu.Options(control_flow="launches"))
+    given = np.array([1, 2], np.float32), *map(np.int32, starts)
+    (found,) = compiled.run(*given, on="host")
+    np.testing.assert_array_equal(found, jax.jit(function)(*given))
+
+
+def test_a_flag_beside_what_it_is_computed_from():
+    """The state that says whether the loop goes on is what its condition might compute."""
+
+    def function(x, i, goes_on):
+        def body(state):
+            x, i, _ = state
+            return jnp.where(x < 9, 2 * x + 1, x), i + 1, i + 1 < 2
+
+        return lax.while_loop(lambda state: jnp.any(state[0] < 9) & state[2], body, (x, i, goes_on))[0]
+
+    compiled = xgpu.compile(function, "f32[2]", "s32[]", "pred[]", options=xgpu.Options(control_flow="launches"))
+    for given in ((np.int32(0), np.bool_(False)), (np.int32(7), np.bool_(True)), (np.int32(0), np.bool_(True))):
+        (found,) = compiled.run(np.ones(2, np.float32), *given, on="host")
+        np.testing.assert_array_equal(found, jax.jit(function)(np.ones(2, np.float32), *given))

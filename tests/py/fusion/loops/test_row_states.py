@@ -49,6 +49,21 @@ def turned(states: States, x: jax.Array) -> States:
     return total + first, total.T - first + second, scale / 2
 
 
+def transposed(states: States, x: jax.Array) -> States:
+    """Each sum is stored in the place of what other threads read."""
+    return ((x * states[0][:, :, None]).sum(2).T / 9,)
+
+
+def turned_columns(states: States, x: jax.Array) -> States:
+    return (jnp.tanh((x * states[0][:, None, :]).sum(1)).T,)
+
+
+def turned_beside(states: States, x: jax.Array) -> States:
+    """The turned sum is another state's, which it does not read."""
+    first, second = states
+    return (x * second[:, :, None]).sum(2) / 9, (x * first[:, :, None]).sum(2).T / 9
+
+
 def neighbours(states: States, x: jax.Array) -> States:
     """The sums read states of other rows: these are copied."""
     low, last = states
@@ -83,10 +98,13 @@ PROGRAMS: dict[str, tuple[Step, States, jax.Array]] = {
     "three dimensions": (normalised, numbers(17, 2), array(17, 5, 9)),
     "kept": (kept, (numbers(33, 1)[0][:, None],), array(33, 40)),
     "turned": (turned, (array(9, 9), array(9, 9), jnp.float32(1)), array(9, 9, 100)),
+    "transposed": (transposed, (array(9, 9),), array(9, 9, 32)),
+    "turned columns": (turned_columns, (array(9, 9),), array(9, 33, 9)),
+    "turned beside": (turned_beside, (array(9, 9), array(9, 9) + 1), array(9, 9, 32)),
     "neighbours": (neighbours, numbers(33, 2), array(33, 40)),
     "counted": (counted, numbers(33, 2), array(33, 40)),
 }
-COPIED = ("turned", "neighbours", "counted")
+COPIED = ("turned", "transposed", "turned columns", "turned beside", "neighbours", "counted")
 
 
 def repeated(step: Step, states: States, x: jax.Array, trips: jax.Array) -> States:
