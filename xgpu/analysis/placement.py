@@ -5,9 +5,7 @@ planner's cost model place them by the same rules: the one counts how often what
 
 A *scope* stands for "at these indices, in this region". Users that read an operand at their own indices share their
 scope with it; every other read opens a child scope. Two reads through equal maps from the same scope open the same
-child scope, so transposing a value twice in the same way does not split the fusion. So do steps that only choose among
-a scope's indices, such as transposes, broadcasts and reshapes that add or drop dimensions of size 1: where they lead
-back to a scope's own indices, they lead to that scope.
+child scope, so transposing a value twice in the same way does not split the fusion.
 """
 
 import math
@@ -18,7 +16,7 @@ from functools import lru_cache
 from xgpu import ir
 from xgpu.hlo.operations import AccessKind
 from xgpu.indexing.access import Access, Shape, shape_of
-from xgpu.indexing.affine import Dim, constant
+from xgpu.indexing.affine import constant
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.records import dataclass
@@ -34,8 +32,7 @@ class Scope:
     ``reader`` and ``access`` opened it from its parent; both are -1 at a root, and where all ``rank`` indices are 0, at
     the only element of arrays. ``region`` is the scope that opened the region, None for that of the function itself.
     ``map`` leads from the root's indices to these, if the partition composes maps and none of them needs a runtime
-    index. ``chosen`` says which of the indices of ``base`` these are: each is the number of one, or ``~c`` for the
-    constant c. A scope of which that is not known is its own base, whose ``base`` is None.
+    index.
     """
 
     subgraph: int
@@ -46,8 +43,6 @@ class Scope:
     region: "Scope | None" = None
     map: IndexingMap | None = None
     rank: int = 0
-    base: "Scope | None" = None
-    chosen: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,8 +137,6 @@ class Placement:
         child = _only(_home(scope), len(reads.maps[position].results)) if is_only else _child(reads, position, scope)
         if child.map is not None and not is_only:
             key = (_home(child), child.map)
-        elif child.map is None:
-            child = self._children.setdefault((child.base or child, child.chosen), child)
         child = self._children.setdefault(key, child)
         if reads.deferred[position] and reads.single[position]:
             self._children[child, len(reads.maps[position].results)] = child
@@ -155,8 +148,7 @@ class Placement:
             yield position, self.child(reads, position, scope)
 
     def _open_subgraph(self, callers: frozenset[Scope], shape: Shape, map_: IndexingMap | None = None) -> Scope:
-        scope = Scope(len(self._subgraphs), map=map_, chosen=_all_of(shape))
-        self._children[scope, scope.chosen] = scope
+        scope = Scope(len(self._subgraphs), map=map_)
         self._subgraphs.append(scope)
         self._callers.append(callers)
         if callers:
@@ -185,43 +177,16 @@ def _only(home: Scope, rank: int) -> Scope:
     map_ = None
     if home.map is not None:
         map_ = replace(home.map, results=(constant(0),) * rank).simplify()
-    first = (~0,) * rank
-    return Scope(
-        home.subgraph, home, depth=home.depth, region=home.region, map=map_, rank=rank, base=home, chosen=first
-    )
+    return Scope(home.subgraph, home, depth=home.depth, region=home.region, map=map_, rank=rank)
 
 
 def _child(reads: Reads, position: int, parent: Scope) -> Scope:
-    own = _all_of(shape_of(reads.operands[position]))
     if reads.deferred[position]:
-        return Scope(parent.subgraph, parent, reads.number, position, parent.depth + 1, parent, chosen=own)
+        return Scope(parent.subgraph, parent, reads.number, position, parent.depth + 1, parent)
     access, map_ = reads.accesses[position], None
     if parent.map is not None and not access.runtime:
         map_ = parent.map.compose(access.map).simplify()
-    base, chosen = None, own
-    if not access.runtime and (found := _choice(reads.maps[position])) is not None:
-        base, chosen = parent.base or parent, tuple([parent.chosen[i] if i >= 0 else i for i in found])
-    return Scope(parent.subgraph, parent, reads.number, position, parent.depth, parent.region, map_, 0, base, chosen)
-
-
-def _all_of(shape: Shape) -> tuple[int, ...]:
-    """Return the numbers of all indices of an array; those that can only be 0 are the constant 0."""
-    return tuple([i if size != 1 else ~0 for i, size in enumerate(shape)])
-
-
-@lru_cache(maxsize=1 << 16)
-def _choice(map_: IndexingMap) -> tuple[int, ...] | None:
-    """Return which index each result of a map is, as `Scope.chosen` says it; None if one is computed of indices."""
-    chosen: list[int] = []
-    for result in map_.results:
-        match result.terms, result.constant:
-            case (), number if number >= 0:
-                chosen.append(~number)
-            case ((Dim(index=index), 1),), 0:
-                chosen.append(index)
-            case _:
-                return None
-    return tuple(chosen)
+    return Scope(parent.subgraph, parent, reads.number, position, parent.depth, parent.region, map_)
 
 
 def _scope_key(reads: Reads, position: int, scope: Scope) -> tuple[object, ...]:

@@ -60,37 +60,6 @@ def test_equal_reads_share_their_scope() -> None:
         assert set(placed(result).values()) == {0}
 
 
-@pytest.mark.parametrize(
-    ("there", "between", "back"),
-    [
-        ("transpose %0, dims = [1, 0]", "8x8", "transpose %2, dims = [1, 0]"),
-        ("reshape %0", "8x1x8", "reshape %2"),
-        ("broadcast_in_dim %0, dims = [0, 2]", "8x1x8", "reshape %2"),
-        ("transpose %0, dims = [1, 0]", "8x8", "broadcast_in_dim %2, dims = [1, 0]"),
-    ],
-)
-def test_steps_that_lead_back_to_own_indices_lead_to_their_scope(there: str, between: str, back: str) -> None:
-    with partitioned(f"""
-        %0 = stablehlo.negate %x : tensor<8x8xf32>
-        %1 = stablehlo.{there} : (tensor<8x8xf32>) -> tensor<{between}xf32>
-        %2 = stablehlo.sine %1 : tensor<{between}xf32>
-        %3 = stablehlo.{back} : (tensor<{between}xf32>) -> tensor<8x8xf32>
-        %4 = stablehlo.add %0, %3 : tensor<8x8xf32>
-        return %4 : tensor<8x8xf32>""") as result:
-        assert set(placed(result).values()) == {0}
-        assert result.nodes[0].scope is result.nodes[-1].scope
-
-
-def test_steps_that_fix_an_index_lead_elsewhere() -> None:
-    with partitioned("""
-        %0 = stablehlo.negate %x : tensor<8x8xf32>
-        %1 = stablehlo.slice %0 [0:1, 0:8] : (tensor<8x8xf32>) -> tensor<1x8xf32>
-        %2 = stablehlo.broadcast_in_dim %1, dims = [0, 1] : (tensor<1x8xf32>) -> tensor<8x8xf32>
-        %3 = stablehlo.add %0, %2 : tensor<8x8xf32>
-        return %3 : tensor<8x8xf32>""") as result:
-        assert placed(result) == {"negate0": 1, "slice1": 0, "broadcast_in_dim2": 0, "add3": 0}
-
-
 def test_both_sides_of_a_concatenation_are_different_regions() -> None:
     with partitioned("""
         %0 = stablehlo.slice %x [0:4, 0:8] : (tensor<8x8xf32>) -> tensor<4x8xf32>
