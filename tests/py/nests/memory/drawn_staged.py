@@ -8,7 +8,8 @@ _COMBINE = ("+=", "max=", "min=", "^=")
 class _Drawing:
     def __init__(self, seed: int):
         self.random = random.Random(seed)
-        self.pars = {name: self.random.randint(1, 24) for name in "bij"[self.random.choice((0, 1, 1)) :]}
+        # Loops of one iteration are in no index: nothing would be shared along them.
+        self.pars = {name: self.random.randint(2, 24) for name in "bij"[self.random.choice((0, 1, 1)) :]}
         self.seqs = {"k": self.random.randint(2, 40)}
         self.inner = {"c": self.random.randint(1, 3)} if self.random.random() < 0.3 else {}
         self.arrays: list[str] = []
