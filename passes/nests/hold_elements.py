@@ -6,13 +6,13 @@ from itertools import takewhile
 from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.dialects.attributes import map_attribute
 from xgpu.dialects.nests.accesses import ReadOp, WriteOp, extent_of
 from xgpu.dialects.nests.loops import NewOp, ParOp, WhereOp
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.independence import are_apart
+from xgpu.nests.rewriting import on_operands
 from xgpu.nests.structure import (
     PAR,
     SEQ,
@@ -26,7 +26,7 @@ from xgpu.nests.structure import (
 )
 from xgpu.passes.framework.base import Pass
 from xgpu.records import dataclass
-from xgpu.structure import attributes_of, owning_op, walk
+from xgpu.structure import owning_op, walk
 
 
 @dataclass(frozen=True)
@@ -172,21 +172,4 @@ def _hold(seq: ir.Operation, accesses: list[BufferAccess]) -> None:
         with ir.InsertionPoint(following[following.index(seq) + 1]):
             WriteOp.build(ReadOp.build(held, whole, []), first.buffer, outside, first.variables)
     for access in accesses:
-        _redirect(access, held, whole)
-
-
-def _redirect(access: BufferAccess, held: ir.Value, whole: IndexingMap) -> None:
-    """Make an access one to the register."""
-    op = access.op
-    value = [op.operands[0]] if access.writes else []
-    new = ir.Operation.create(
-        op.name,
-        results=[result.type for result in op.results],
-        operands=[*value, held],
-        attributes={**attributes_of(op), "map": map_attribute(whole)},
-        loc=op.location,
-        ip=ir.InsertionPoint(op),
-    )
-    for old, result in zip(op.results, new.results, strict=True):
-        old.replace_all_uses_with(result)
-    op.erase()
+        on_operands(access.op, [*([access.op.operands[0]] if access.writes else []), held], whole)

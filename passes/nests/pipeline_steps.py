@@ -13,11 +13,12 @@ from xgpu.hlo.source_location import source_of
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.nests.rewriting import on_operands
 from xgpu.nests.steps import StepCopies, copies_of
 from xgpu.nests.structure import ACCESSES, SEQ, access_of, launches_of, operations_of
 from xgpu.passes.framework.base import Pass
 from xgpu.records import dataclass
-from xgpu.structure import attributes_of, walk
+from xgpu.structure import walk
 
 
 @dataclass(frozen=True)
@@ -170,17 +171,7 @@ class _Ahead:
         turn = (dim(number) + by) % self._count
         map_ = replace(access.map, dims=(*access.map.dims, steps), results=(turn, *access.map.results))
         value = [op.operands[0]] if access.writes else []
-        new = ir.Operation.create(
-            op.name,
-            results=[result.type for result in op.results],
-            operands=[*value, tiles[access.buffer], *variables],
-            attributes={**attributes_of(op), "map": map_attribute(map_)},
-            loc=op.location,
-            ip=ir.InsertionPoint(op),
-        )
-        for old, result in zip(op.results, new.results, strict=True):
-            old.replace_all_uses_with(result)
-        op.erase()
+        on_operands(op, [*value, tiles[access.buffer], *variables], map_)
 
 
 def _clear_branch(op: ir.Operation) -> None:

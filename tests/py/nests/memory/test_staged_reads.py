@@ -99,7 +99,6 @@ def test_numbers_that_are_not_finite_stay_where_they_are() -> None:
 def test_where_rows_are_read_by_rows(text: str) -> None:
     assert not reason(text)
     (kernel,) = xgpu.compile(str(build(parse(text, "f.te")).module), target="sm_90a").kernels
-    assert kernel.module("emitted") is not None
     assert kernel.ptx.count("ld.shared") > 8
 
 
