@@ -133,7 +133,9 @@ def _is_built_around(op: ir.Operation) -> bool:
 
 def _behind_views(value: ir.Value, reader: ir.Operation) -> ir.Value:
     """Return what a library reads for an operand: it turns, reshapes and widens that itself."""
-    while (op := defining_op(value)) is not None and (op.name in VIEWS or is_cast_for(op, reader.name)):
+    while (op := defining_op(value)) is not None and len(op.operands):
+        if not (op.name in VIEWS or is_cast_for(op, reader.name)):
+            break
         value = op.operands[0]
     return value
 

@@ -248,3 +248,28 @@ func.func @main(%start: tensor<512x512xf32>, %x: tensor<512x2xf32>, %y: tensor<2
   }
   return %l#0, %l#1 : tensor<512x512xf32>, tensor<64xf32>
 }
+
+// -----
+
+// A constant, which a library reads as it is, is behind no view: nothing is computed before the loop.
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         stablehlo.while
+// CHECK:         } do {
+// CHECK:           stablehlo.convolution
+func.func @main(%start: tensor<2x16x66x66xf32>) -> tensor<2x16x66x66xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %l:2 = stablehlo.while(%i = %zero, %x = %start) : tensor<i32>, tensor<2x16x66x66xf32>
+  cond {
+    %n = stablehlo.constant dense<8> : tensor<i32>
+    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    %kernel = stablehlo.constant dense<0.5> : tensor<16x16x3x3xf32>
+    %y = stablehlo.convolution(%x, %kernel) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x16x66x66xf32>, tensor<16x16x3x3xf32>) -> tensor<2x16x66x66xf32>
+    stablehlo.return %j, %y : tensor<i32>, tensor<2x16x66x66xf32>
+  }
+  return %l#1 : tensor<2x16x66x66xf32>
+}
