@@ -265,6 +265,13 @@ DISCARDABLE: dict[str, Discardable] = {
             "Updates with the same place are made one after the other, in their order.",
         ),
         Discardable(
+            attributes.HELD,
+            OperationSet("a `stablehlo.reduce`", frozenset(("stablehlo.reduce",))),
+            unit_problem,
+            "Threads hold the rows that it reduces, however short they are; else what reads a short reduction computes"
+            " it again.",
+        ),
+        Discardable(
             attributes.RECURRENCE,
             OperationSet("a `stablehlo.while`", frozenset(("stablehlo.while",))),
             unit_problem,

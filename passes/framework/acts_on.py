@@ -151,6 +151,8 @@ lower-shuffles{max-ops=64}
   xgpu.shuffle_reduce
 map-threads{target=sm_90a}
   xgpu.launch
+mark-held-rows
+  stablehlo.reduce
 mark-products{target=sm_90a products=auto choices=}
   chlo.ragged_dot
   stablehlo.dot_general

@@ -113,6 +113,11 @@ def _joined_tokens(first: Any, others: Any, positions: Any) -> tuple[Any, Any]:
     return total, _rms_norm(total.astype(jnp.float32), jnp.float32(2)).astype(total.dtype)
 
 
+def _held(x: Any) -> Any:
+    """The softmax of rows of four, of as many of the numbers as there are."""
+    return jax.nn.softmax(x[:, :64].reshape(-1, 16, 4))
+
+
 def _special_rows() -> Sequence[Array]:
     """Rows of ordinary numbers with one of another kind here and there, and rows of nothing else."""
     x = np.random.default_rng(2).standard_normal((24, 67)).astype(np.float32)
@@ -168,6 +173,18 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "minus-mean-of-all": (lambda x: jax.nn.softmax(x) - jnp.mean(x), ("f32[33,132]",)),
     "modulated": (_modulated, ("f32[9,68]", "f32[68,31]")),
     "gradient-of-cross-entropy": (jax.grad(_cross_entropy), ("f32[33,100]", "s32[33]")),
+    "held-rows-of-2": (lambda x: jax.nn.softmax(jnp.sin(x)), ("f32[257,2]",)),
+    "held-rows-of-3": (_layer_norm, ("f32[101,3]", "f32[3]", "f32[3]")),
+    "held-rows-of-4": (jax.nn.softmax, ("f32[301,4]",)),
+    "held-rows-of-8": (lambda x: (jnp.sum(x * x, 1), jnp.max(x, 1)), ("f32[301,8]",)),
+    "held-rows-bf16": (_in_f32(jax.nn.softmax), ("bf16[77,8]",)),
+    "held-row": (jax.nn.softmax, ("f32[1,8]",)),
+    "held-rows-reshaped": (lambda x: jax.nn.softmax(x).reshape(7, -1, 5), ("f32[5,7,11,5]",)),
+    "held-rows-gradient": (_gradient(jax.nn.softmax), ("f32[65,3]", "f32[65,3]")),
+    "held-columns": (lambda x: jax.nn.softmax(x, 1), ("f32[3,4,99]",)),
+    "held-columns-bf16": (_in_f32(lambda x: jax.nn.log_softmax(x, 1)), ("bf16[2,7,35]",)),
+    "held-columns-variance": (lambda x: x.var(1), ("f32[5,6,70]",)),
+    "held-columns-logsumexp": (lambda x: jax.nn.logsumexp(jnp.sin(x), 1), ("f32[5,4,70]",)),
     "two-reduced-dimensions": (_two_dimensions, ("f32[7,5,33]",)),
 }
 
@@ -177,4 +194,5 @@ def programs() -> Iterator[TestProgram]:
     for name, (function, specs) in _PROGRAMS.items():
         yield TestProgram(name, function, specs)
     yield TestProgram("special-values", jax.nn.softmax, ("f32[24,67]",), _special_rows)
+    yield TestProgram("special-values-held", _held, ("f32[24,67]",), _special_rows)
     yield TestProgram("special-values-norm", lambda x: _rms_norm(x, 2.0), ("f32[24,67]",), _special_rows)

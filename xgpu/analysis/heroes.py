@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
+from xgpu.dialects.attributes import HELD
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import identity_map, integers, shape_of
 from xgpu.indexing.affine import delinearize, dim, linearize
@@ -23,6 +24,11 @@ SMALL_REDUCTION = 8
 
 
 def is_hero(op: ir.Operation) -> bool:
+    """Whether ``op`` combines more elements than each consumer recomputes, or is marked as one whose rows are held."""
+    return combines_many(op) or (op.name == REDUCE and HELD in op.attributes)
+
+
+def combines_many(op: ir.Operation) -> bool:
     """Whether ``op`` combines more elements than each consumer recomputes; not if a result is without elements."""
     if op.name not in OPERATIONS or OPERATIONS[op.name].kind not in ("reduce", "contract"):
         return False

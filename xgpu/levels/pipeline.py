@@ -142,6 +142,10 @@ PREPARE: Pipeline = (
     ),
     ("simplify-single-reductions", "before all that takes reductions to be heroes"),
     ("widen-packed", "before the planner, which has no kernel for scans whose elements share bytes"),
+    (
+        "mark-held-rows",
+        "after everything that decides what XLA computes; before all that takes reductions to be heroes",
+    ),
     ("start-from-identity", "before reductions are split: each part starts from the initial value"),
     ("order-extremes", "makes reductions commutative, which the two that follow ask for"),
     ("order-reductions", "decides which are rows and which columns, which are split in different ways"),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from xgpu import ir
-from xgpu.analysis.heroes import is_hero
+from xgpu.analysis.heroes import combines_many
 from xgpu.analysis.subgraphs import Partition, partition
 from xgpu.dialects.attributes import RECURRENCE
 from xgpu.fusion.fallback import BARRIER, fallback_reason
@@ -127,7 +127,7 @@ def step_of(recurrence: Recurrence) -> Step | None:
     if len(read) + len(recurrence.states) + len(recurrence.stacked) > _MOST_ARRAYS:
         return None
     step = Step(recurrence, read)
-    return None if any(map(is_hero, step.operations)) else step
+    return None if any(map(combines_many, step.operations)) else step
 
 
 def _is_within(value: ir.Value, loop: ir.Operation) -> bool:
