@@ -84,9 +84,18 @@ def worth_merging(
 
 
 def free_dimension(op: ir.Operation, number: int) -> int | None:
-    """Return the dimension of an operand that the result has and the other operand has not; None if not just one is."""
+    """Return the first dimension of an operand that the result has and the other operand has not.
+
+    None if there is none, or others lie between such dimensions: XLA takes neighbours for one.
+    """
     own = operand_dimensions(op)[number].own
-    return own[0] if len(own) == 1 else None
+    return own[0] if own and list(own) == list(range(own[0], own[0] + len(own))) else None
+
+
+def free_result_dimension(op: ir.Operation, number: int) -> int:
+    """Return the dimension of the result that is the first one that operand ``number`` does not share."""
+    sides = operand_dimensions(op)
+    return len(sides[0].batching) + (len(sides[0].own) if number else 0)
 
 
 def _key(op: ir.Operation, shared: int) -> Hashable | None:

@@ -12,10 +12,16 @@ from xgpu.emit.families.products.meetings import are_fast, meetings
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.fallback import PRODUCT, is_read_by_kernels
 from xgpu.fusion.product_choices import NOTHING, ProductChoices
-from xgpu.fusion.product_merges import free_dimension, is_left_to_xla, merged_by_xla, sharing, worth_merging
+from xgpu.fusion.product_merges import (
+    free_dimension,
+    free_result_dimension,
+    is_left_to_xla,
+    merged_by_xla,
+    sharing,
+    worth_merging,
+)
 from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import shape_of
-from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.records import dataclass
@@ -110,7 +116,7 @@ def _merge(group: Sequence[ir.Operation], shared: int) -> None:
         operands = list(last.operands)
         operands[1 - shared] = _concatenated([op.operands[1 - shared] for op in group], free, last.block)
         shape = list(shape_of(last.results[0]))
-        along = len(shape) - 1 if shared == 0 else len(operand_dimensions(last)[0].batching)
+        along = free_result_dimension(last, 1 - shared)
         sizes = [shape_of(op.results[0])[along] for op in group]
         shape[along] = sum(sizes)
         merged = ir.Operation.create(

@@ -219,3 +219,53 @@ func.func @main(%x: tensor<256x128xbf16>, %v: tensor<256x128xbf16>, %w: tensor<2
   %4 = stablehlo.multiply %2, %3 : tensor<256x256xbf16>
   return %4 : tensor<256x256xbf16>
 }
+
+// -----
+
+// Arrays with several dimensions of their own, which XLA takes for one: the first of them is the longer one.
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         %[[A:.*]] = stablehlo.concatenate {{.*}}, dim = 0 : (tensor<4x8x2048x64xf32>, tensor<2x8x2048x64xf32>) -> tensor<6x8x2048x64xf32>
+// CHECK:         %[[B:.*]] = stablehlo.dot_general %[[A]], %arg2, contracting_dims = [3] x [1] : (tensor<6x8x2048x64xf32>, tensor<128x64xf32>) -> tensor<6x8x2048x128xf32>
+// CHECK:         stablehlo.slice %[[B]] [0:4, 0:8, 0:2048, 0:128]
+// CHECK:         stablehlo.slice %[[B]] [4:6, 0:8, 0:2048, 0:128]
+func.func @main(%q: tensor<4x8x2048x64xf32>, %k: tensor<2x8x2048x64xf32>, %w: tensor<128x64xf32>) -> (tensor<4x8x2048x128xf32>, tensor<2x8x2048x128xf32>) {
+  %a = stablehlo.sine %q : tensor<4x8x2048x64xf32>
+  %b = stablehlo.sine %k : tensor<2x8x2048x64xf32>
+  %0 = stablehlo.dot_general %a, %w, contracting_dims = [3] x [1] : (tensor<4x8x2048x64xf32>, tensor<128x64xf32>) -> tensor<4x8x2048x128xf32>
+  %1 = stablehlo.dot_general %b, %w, contracting_dims = [3] x [1] : (tensor<2x8x2048x64xf32>, tensor<128x64xf32>) -> tensor<2x8x2048x128xf32>
+  %2 = stablehlo.sine %0 : tensor<4x8x2048x128xf32>
+  %3 = stablehlo.sine %1 : tensor<2x8x2048x128xf32>
+  return %2, %3 : tensor<4x8x2048x128xf32>, tensor<2x8x2048x128xf32>
+}
+
+// -----
+
+// Weights of heads: their first own dimension follows that of the rows in the result.
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         %[[A:.*]] = stablehlo.concatenate {{.*}}, dim = 1 : (tensor<64x4x16xf32>, tensor<64x2x16xf32>) -> tensor<64x6x16xf32>
+// CHECK:         %[[B:.*]] = stablehlo.dot_general %arg0, %[[A]], contracting_dims = [2] x [0] : (tensor<2x8x64xf32>, tensor<64x6x16xf32>) -> tensor<2x8x6x16xf32>
+// CHECK:         stablehlo.slice %[[B]] [0:2, 0:8, 0:4, 0:16]
+// CHECK:         stablehlo.slice %[[B]] [0:2, 0:8, 4:6, 0:16]
+func.func @main(%x: tensor<2x8x64xf32>, %v: tensor<64x4x16xf32>, %w: tensor<64x2x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>) {
+  %0 = stablehlo.dot_general %x, %v, contracting_dims = [2] x [0] : (tensor<2x8x64xf32>, tensor<64x4x16xf32>) -> tensor<2x8x4x16xf32>
+  %1 = stablehlo.dot_general %x, %w, contracting_dims = [2] x [0] : (tensor<2x8x64xf32>, tensor<64x2x16xf32>) -> tensor<2x8x2x16xf32>
+  %2 = stablehlo.sine %0 : tensor<2x8x4x16xf32>
+  %3 = stablehlo.sine %1 : tensor<2x8x2x16xf32>
+  return %2, %3 : tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>
+}
+
+// -----
+
+// What is contracted lies between an array's own dimensions: none of them is the longer one.
+
+// CHECK-LABEL: func.func @main(
+// CHECK-NOT:     stablehlo.concatenate
+func.func @main(%x: tensor<8x64xf32>, %v: tensor<4x64x16xf32>, %w: tensor<4x64x16xf32>) -> (tensor<8x4x16xf32>, tensor<8x4x16xf32>) {
+  %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [1] : (tensor<8x64xf32>, tensor<4x64x16xf32>) -> tensor<8x4x16xf32>
+  %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [1] : (tensor<8x64xf32>, tensor<4x64x16xf32>) -> tensor<8x4x16xf32>
+  %2 = stablehlo.sine %0 : tensor<8x4x16xf32>
+  %3 = stablehlo.sine %1 : tensor<8x4x16xf32>
+  return %2, %3 : tensor<8x4x16xf32>, tensor<8x4x16xf32>
+}

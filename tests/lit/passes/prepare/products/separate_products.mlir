@@ -48,3 +48,17 @@ func.func @main(%x: tensor<16x4096xbf16>, %y: tensor<8x4096xbf16>, %v: tensor<40
   %3 = stablehlo.dot_general %y, %z, contracting_dims = [1] x [0] : (tensor<8x4096xbf16>, tensor<4096x4096xbf16>) -> tensor<8x4096xf32>
   return %0, %1, %2, %3 : tensor<16x4096xbf16>, tensor<8x4096xbf16>, tensor<16x4096xbf16>, tensor<8x4096xf32>
 }
+
+// -----
+
+// Weights of heads, which XLA takes for those of rows.
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         stablehlo.dot_general %arg0, %arg1
+// CHECK:         %[[X:.*]] = stablehlo.optimization_barrier %arg0
+// CHECK:         stablehlo.dot_general %[[X]], %arg2
+func.func @main(%x: tensor<16x4096xbf16>, %v: tensor<4096x32x128xbf16>, %w: tensor<4096x8x128xbf16>) -> (tensor<16x32x128xbf16>, tensor<16x8x128xbf16>) {
+  %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<16x4096xbf16>, tensor<4096x32x128xbf16>) -> tensor<16x32x128xbf16>
+  %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x4096xbf16>, tensor<4096x8x128xbf16>) -> tensor<16x8x128xbf16>
+  return %0, %1 : tensor<16x32x128xbf16>, tensor<16x8x128xbf16>
+}
