@@ -10,22 +10,23 @@ from xgpu.analysis.constants.integers import known_integers
 from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place
 from xgpu.hlo.stablehlo_builder import reshape, tensor
 from xgpu.indexing.access import Shape, integer, integers, shape_of
-from xgpu.passes.framework.base import OperationRewrite
+from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.records import dataclass
-from xgpu.structure import element_of, is_argument, producer, replace_op
+from xgpu.structure import element_of, is_argument, producer, replace_op, users_of
 
 _CONCATENATE, _SLICE, _RESHAPE, _PAD = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape", "pad"))
 
 
 @dataclass(frozen=True)
-class SliceParts(OperationRewrite):
+class SliceParts(BlockRewrite):
     """Replaces slices of what is put together, through reshapes and other slices, by slices of the parts.
 
     Programs put values together and take them apart again, as JAX does with the words of a random key. A kernel that
     reads one word would otherwise ask of every element which part it lies in, and a chain of keys, each derived from
     the words of the one before, would be computed twice as often with every step. A slice that lies in a single part is
     a slice of that part. Parts are those of a concatenation, what a pad is put around, and, where the place of an
-    update is known, the update and the array around it. Needs: nothing.
+    update is known, the update and the array around it. Slices of most of a part that is put together as well stay, if
+    the whole is read otherwise, too: all read one array then. Needs: nothing.
 
     ```mlir
     %0 = stablehlo.concatenate %a, %b, dim = 0 : (tensor<2xf32>, tensor<6xf32>) -> tensor<8xf32>
@@ -41,10 +42,33 @@ class SliceParts(OperationRewrite):
     NAME: ClassVar[str] = "slice-parts"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((_SLICE,))
 
-    def rewrite(self, op: ir.Operation) -> None:
-        """Replace a slice if all of it lies in one part."""
-        if (found := _part(_Box.of(op))) is not None:
-            replace_op(op, [reshape(_cut(found), shape_of(op.results[0]))])
+    def rewrite_block(self, block: ir.Block) -> None:
+        """Replace the slices of ``block`` all of which lie in one part."""
+        waiting: dict[ir.Value, list[tuple[ir.Operation, _Box]]] = {}
+        for op in operations_of(block, self.OPERATIONS):
+            part = _part(_Box.of(op))
+            if part is not None and _is_joined(part):
+                waiting.setdefault(op.operands[0], []).append((op, part))
+            elif part is not None:
+                _replace(op, part)
+        for array, slices in waiting.items():
+            # Each of several parts would be an array of its own to compute, or to store.
+            if len(users_of(array)) == len(slices) and len({part.array for _, part in slices}) == 1:
+                for op, part in slices:
+                    _replace(op, part)
+
+
+def _replace(op: ir.Operation, part: "_Box") -> None:
+    """Replace a slice by the elements of a part."""
+    with ir.InsertionPoint(op), op.location:
+        replace_op(op, [reshape(_cut(part), shape_of(op.results[0]))])
+
+
+def _is_joined(part: "_Box") -> bool:
+    """Whether a box is most of an array that is put together of several."""
+    if is_argument(part.array) or producer(part.array).name not in (_CONCATENATE, _PAD):
+        return False
+    return 2 * math.prod(part.sizes) > math.prod(shape_of(part.array))
 
 
 @dataclass(frozen=True)

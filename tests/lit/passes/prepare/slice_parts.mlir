@@ -78,3 +78,40 @@ func.func @main(%x: tensor<4x6xf32>, %p: tensor<f32>) -> (tensor<4x4xf32>, tenso
   %2 = stablehlo.slice %z [1:5, 2:9] : (tensor<6x10xf32>) -> tensor<4x7xf32>
   return %0, %1, %2 : tensor<4x4xf32>, tensor<4x6xf32>, tensor<4x7xf32>
 }
+
+// -----
+
+// Slices of rows that are padded in steps all read the last array, though some lie in what one of the steps makes.
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         %[[A:.*]] = stablehlo.concatenate %arg0
+// CHECK:         %[[B:.*]] = stablehlo.concatenate %[[A]]
+// CHECK:         stablehlo.slice %[[B]] [2:66]
+// CHECK:         stablehlo.slice %arg1 [1:63]
+// CHECK:         stablehlo.slice %[[B]] [6:70]
+func.func @main(%x: tensor<4xf32>, %y: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<62xf32>) {
+  %a = stablehlo.concatenate %x, %y, dim = 0 : (tensor<4xf32>, tensor<64xf32>) -> tensor<68xf32>
+  %b = stablehlo.concatenate %a, %x, dim = 0 : (tensor<68xf32>, tensor<4xf32>) -> tensor<72xf32>
+  %0 = stablehlo.slice %b [2:66] : (tensor<72xf32>) -> tensor<64xf32>
+  %1 = stablehlo.slice %b [4:68] : (tensor<72xf32>) -> tensor<64xf32>
+  %2 = stablehlo.slice %b [5:67] : (tensor<72xf32>) -> tensor<62xf32>
+  %3 = stablehlo.slice %b [6:70] : (tensor<72xf32>) -> tensor<64xf32>
+  %4 = stablehlo.add %1, %3 : tensor<64xf32>
+  return %0, %4, %2 : tensor<64xf32>, tensor<64xf32>, tensor<62xf32>
+}
+
+// -----
+
+// Where no slice reads more than a step has made, all read what it has made.
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         %[[A:.*]] = stablehlo.concatenate %arg0
+// CHECK:         stablehlo.slice %[[A]] [2:66]
+// CHECK:         stablehlo.slice %[[A]] [3:67]
+func.func @main(%x: tensor<4xf32>, %y: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
+  %a = stablehlo.concatenate %x, %y, dim = 0 : (tensor<4xf32>, tensor<64xf32>) -> tensor<68xf32>
+  %b = stablehlo.concatenate %a, %x, dim = 0 : (tensor<68xf32>, tensor<4xf32>) -> tensor<72xf32>
+  %0 = stablehlo.slice %b [2:66] : (tensor<72xf32>) -> tensor<64xf32>
+  %1 = stablehlo.slice %b [3:67] : (tensor<72xf32>) -> tensor<64xf32>
+  return %0, %1 : tensor<64xf32>, tensor<64xf32>
+}
