@@ -167,6 +167,17 @@ def _kernel_us(torch: Any, call: Callable[[], Any], calls: int) -> float:
     return float(sum(event.time_range.elapsed_us() for event in events)) / calls
 
 
+def _allow_all_sizes() -> None:
+    """Let functions of one code be compiled for many sizes."""
+    try:
+        config = importlib.import_module("torch._dynamo.config")
+    except ImportError:
+        return
+    for limit in ("recompile_limit", "cache_size_limit"):
+        if hasattr(config, limit):
+            setattr(config, limit, 1000)
+
+
 def _problem(error: BaseException) -> str:
     return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
 
@@ -180,10 +191,7 @@ def main() -> int:
     except ImportError as error:
         print(json.dumps({"missing": _problem(error)}), flush=True)
         return 1
-    for limit in ("recompile_limit", "cache_size_limit"):
-        # Functions of all sizes have the same code.
-        if "mode" in str(request["cases"]) and hasattr(torch._dynamo.config, limit):
-            setattr(torch._dynamo.config, limit, 1000)
+    _allow_all_sizes()
     found: dict[str, Any] = {}
     with torch.no_grad():
         for case in request["cases"]:

@@ -252,7 +252,7 @@ def test_calls_have_the_times_of_their_kernels(monkeypatch: pytest.MonkeyPatch) 
 def test_tables_of_attention(
     without_torch: None, with_gpu: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On a CPU there is no cuDNN: its cells are empty, and nothing is compared."""
+    """On a CPU there is no cuDNN: its cells are empty, and only XLA's results are compared with."""
     shape = Shape(1, 64, 1, 64, causal=True)
     monkeypatch.setattr(attention_passes, "training", lambda: [shape])
     monkeypatch.setattr(attention_passes, "published", lambda: {shape: (600.0, 400.0)})
@@ -261,7 +261,13 @@ def test_tables_of_attention(
     line = r"^1 x 64, 1 heads of 64, causal +[0-9.]+ +- +- +- +-( +[0-9.-]+) +- +- +- +-.*(same|OTHER)$"
     assert re.search(line, found, re.M)
     assert "cuDNN: 1 x 64, 1 heads of 64, causal, forward: FAILED: " in found
-    assert attention.main(["--what", "published"]) == 1
+    assert "by jax.jit" not in found
+    monkeypatch.setattr(attention_passes, "_BESIDE_XLA", shape)
+    assert attention.main(["--what", "gradients"]) == 0
+    found = capsys.readouterr().out
+    beside = r"^1 x 64, 1 heads of 64, causal, (forward|with gradients): \d+ us by jax.jit, [0-9.]+ times ours$"
+    assert re.findall(beside, found, re.M) == ["forward", "with gradients"]
+    assert attention.main(["--what", "published"]) == 0
     found = capsys.readouterr().out
     assert re.search(r"^forward 1 x 64, 1 heads of 64, causal +[0-9.]+ +[0-9.]+% +- +- +600 +[0-9.]+ +-$", found, re.M)
 
