@@ -8,6 +8,7 @@ bf16. The last column of each line is our speed over that of the best of the oth
 import math
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+import xgpu
 from xgpu.tools.timing.queued import parse, parser_of, struct
 from xgpu.tools.timing.side_by_side import OURS, Case, Limits, Row, cell, geometric_mean, measure, select, started
 
@@ -104,9 +106,10 @@ KINDS = ("gated MLP", "RMSNorm + linear", "low-rank adapter", "grouped-query att
 """The programs."""
 
 
-def cases(modes: Sequence[str] = ("torch",)) -> list[Case]:
-    """Return all cases, beside torch in some modes."""
-    return [_case(kind, rows, modes) for kind in KINDS for rows in BATCHES]
+def cases(modes: Sequence[str] = ("torch",), products: str = "auto") -> list[Case]:
+    """Return all cases, beside torch in some modes, with the option `products` of xgpu."""
+    options = xgpu.Options(products=products)
+    return [replace(_case(kind, rows, modes), options=options) for kind in KINDS for rows in BATCHES]
 
 
 def _tell(whos: Sequence[str], row: Row) -> None:
@@ -120,11 +123,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--tuned", action="store_true", help="torch.compile measures what it chooses from, too: minutes"
     )
+    parser.add_argument("--products", default="auto", choices=("auto", "kernels", "all"), help="auto")
     parser.add_argument("--seconds", type=float, default=100.0, help="begin no case after this time; 100")
     parser.set_defaults(rounds=1)
     arguments = parse(parser, argv)
     whos = list(MODES) if arguments.tuned else ["torch"]
-    wanted = select("small_batch", cases(whos), arguments.words)
+    wanted = select("small_batch", cases(whos, arguments.products), arguments.words)
     if not wanted or not started("small_batch"):
         return 1
     limits = Limits(arguments.seconds * 0.55, arguments.seconds)
