@@ -3,7 +3,6 @@
 import argparse
 import importlib.util
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.profiler import ProfileData
 
 import xgpu
 from xgpu.errors import XgpuError
@@ -46,18 +44,8 @@ def models(folder: Path, size: str, dtype: Any) -> Iterator[tuple[str, Callable[
 def kernel_times(function: Callable[..., Any], arguments: Sequence[Any]) -> Counter[str]:
     """Return the seconds that each kernel of a call takes on the GPU, by name, as JAX's profiler sees them."""
     found: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as folder:
-        with jax.profiler.trace(folder):
-            for _ in range(_PROFILED_CALLS):
-                kernel_timing.wait(function(*arguments))
-        for path in Path(folder).rglob("*.xplane.pb"):
-            for plane in ProfileData.from_file(str(path)).planes:
-                if not plane.name.startswith("/device:GPU"):
-                    continue
-                for line in plane.lines:
-                    if line.name.startswith("Stream"):
-                        for event in line.events:
-                            found[event.name] += event.duration_ns / 1e9 / _PROFILED_CALLS
+    for event in kernel_timing.kernel_events(function, arguments, _PROFILED_CALLS):
+        found[event.name] += event.duration_ns / 1e9 / _PROFILED_CALLS
     return found
 
 

@@ -1,12 +1,15 @@
-"""Times two functions on the same arguments, one after the other, on a GPU."""
+"""Times functions on a GPU: two on the same arguments, one after the other, by the clock; and kernels by CUPTI."""
 
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
+from jax.profiler import ProfileData
 
 _CALLS = 20
 """Calls in one measurement: enough that the kernels queue up and the launches cost nothing."""
@@ -58,3 +61,40 @@ def compare(ours: Callable[..., Any], theirs: Callable[..., Any], arguments: Seq
         for function, times in zip((ours, theirs), samples, strict=True):
             times.append(seconds_per_call(function, arguments))
     return Speeds(statistics.median(samples[0]), statistics.median(samples[1]), useful)
+
+
+def kernel_events(function: Callable[..., Any], arguments: Sequence[Any], calls: int) -> list[Any]:
+    """Return what runs on GPUs in some calls, in order: events with ``name``, ``start_ns`` and ``duration_ns``.
+
+    They are those of CUPTI, by JAX's profiler: kernels, and copies of memory if there are any.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            for _ in range(calls):
+                wait(function(*arguments))
+        traces = [ProfileData.from_file(str(path)) for path in Path(folder).rglob("*.xplane.pb")]
+        events = [
+            event
+            for trace in traces
+            for plane in trace.planes
+            if plane.name.startswith("/device:GPU")
+            for line in plane.lines
+            if line.name.startswith("Stream")
+            for event in line.events
+        ]
+    return sorted(events, key=lambda event: event.start_ns)
+
+
+def kernel_seconds(function: Callable[..., Any], arguments: Sequence[Any], calls: int = _CALLS) -> list[float]:
+    """Return the seconds that the kernels of each call take together; none if no kernel is seen.
+
+    Where calls do not have equally many kernels, it is one time, their mean.
+    """
+    events = kernel_events(function, arguments, calls)
+    if not events:
+        return []
+    each, rest = divmod(len(events), calls)
+    if rest:
+        return [sum(event.duration_ns for event in events) / calls / 1e9]
+    parts = (events[first : first + each] for first in range(0, len(events), each))
+    return [sum(event.duration_ns for event in part) / 1e9 for part in parts]

@@ -1,5 +1,7 @@
 """Attention with ``folded`` on and off, beside torch and cuDNN, on a GPU: times, and how exact results are.
 
+``--what`` measures gradients, decoding or the shapes of published figures instead.
+
 ``folded`` leaves the factor of logits to the exponential. Errors are those of some rows, in roundings of weights and
 results to bf16, of which about 1 is usual. Logits that are large, and keys that numbers hide before or after the
 factor, are compared in small programs at the end.
@@ -21,8 +23,10 @@ import numpy as np
 
 import xgpu
 from xgpu.tools import kernel_timing
+from xgpu.tools.timing.attention_passes import PASSES, run
 from xgpu.tools.timing.attention_schedules import Given, compiled_ways, print_machine_code, print_times
 from xgpu.tools.timing.queued import chosen, compile_all, executable, has_gpu, parse, parser_of, problem, struct
+from xgpu.tools.timing.side_by_side import started
 
 FORMS = {"folded": True, "off": False}
 """The forms of our kernel, as their schedules have them."""
@@ -292,8 +296,20 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="measure kernels with these numbers of a schedule, beside the one that is chosen and cuDNN, instead of "
         "the forms above; for cases whose name contains the word; may be repeated",
     )
+    parser.add_argument(
+        "--what",
+        choices=("forward", *PASSES),
+        default="forward",
+        help="gradients beside cuDNN's and torch's, decoding (one query), or the shapes at which FlashAttention-3 has "
+        "published figures; by the times of kernels. The forms above if left out",
+    )
     parser.add_argument("--compile-only", action="store_true", help="only say what ptxas makes of such kernels")
-    return parse(parser, argv)
+    usual = parser.get_default("rounds")
+    parser.set_defaults(rounds=None)
+    arguments = parse(parser, argv)
+    if arguments.rounds is None:
+        arguments.rounds = usual if arguments.what == "forward" else 1
+    return arguments
 
 
 def _measure_schedules(timed: Mapping[str, Case], arguments: argparse.Namespace) -> int:
@@ -309,6 +325,8 @@ def _measure_schedules(timed: Mapping[str, Case], arguments: argparse.Namespace)
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure the cases whose names the words given choose, or all; returns 1 without a GPU or if one fails."""
     arguments = _arguments(argv)
+    if arguments.what != "forward":
+        return run(arguments.what, arguments.words, arguments.rounds) if started("attention") else 1
     timed = {each.name: each for each in cases() if chosen(each.name, arguments.words)}
     hidden = {each.name: each for each in masks() if chosen(each.name, arguments.words)}
     if not timed and not hidden:

@@ -227,14 +227,8 @@ def _difference(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 def _kernels(function: Callable[..., Any], arguments: Sequence[Any]) -> list[tuple[str, int, float]]:
     """Return the kernels of one call by time: their names, how many times each ran, and microseconds in all."""
-    with tempfile.TemporaryDirectory() as folder:
-        with jax.profiler.trace(folder):
-            kernel_timing.wait(function(*arguments))
-        traces = list(Path(folder).rglob("*.xplane.pb"))
-        planes = [p for t in traces for p in jax.profiler.ProfileData.from_file(str(t)).planes if "GPU" in p.name]
-        events = [event for plane in planes for line in plane.lines if "Stream" in line.name for event in line.events]
     spent: dict[str, tuple[int, float]] = {}
-    for event in events:
+    for event in kernel_timing.kernel_events(function, arguments, 1):
         count, time_ = spent.get(event.name, (0, 0.0))
         spent[event.name] = (count + 1, time_ + event.duration_ns / 1e3)
     return sorted(((name[:100], *value) for name, value in spent.items()), key=lambda each: -each[2])[:25]

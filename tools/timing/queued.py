@@ -119,7 +119,7 @@ def parser_of(tool: str, description: str | None) -> argparse.ArgumentParser:
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
     """Return the arguments of a tool, of which rounds are some."""
     arguments = parser.parse_args(argv)
-    if arguments.rounds < 1:
+    if arguments.rounds is not None and arguments.rounds < 1:
         parser.error(f"--rounds: expected a number of at least 1, got {arguments.rounds}")
     return arguments
 

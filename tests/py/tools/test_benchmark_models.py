@@ -87,7 +87,11 @@ def plane(name: str, **lines: dict[str, float]) -> SimpleNamespace:
         name=name,
         lines=[
             SimpleNamespace(
-                name=line, events=[SimpleNamespace(name=kernel, duration_ns=ns) for kernel, ns in events.items()]
+                name=line,
+                events=[
+                    SimpleNamespace(name=kernel, start_ns=start, duration_ns=ns)
+                    for start, (kernel, ns) in enumerate(events.items())
+                ],
             )
             for line, events in lines.items()
         ],
@@ -101,7 +105,7 @@ def test_kernel_times_are_those_of_a_call_on_the_streams_of_gpus(monkeypatch: py
         plane("/host:CPU", Stream15={"c": 9e9}),
     ]
     profile = SimpleNamespace(from_file=lambda path: SimpleNamespace(planes=planes))
-    monkeypatch.setattr(benchmark_models, "ProfileData", profile)
+    monkeypatch.setattr(kernel_timing, "ProfileData", profile)
     calls: list[Any] = []
 
     def function(x: Any) -> Any:

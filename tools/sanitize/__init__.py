@@ -1,0 +1,1 @@
+"""Kernels on tiles on a GPU under compute-sanitizer."""
