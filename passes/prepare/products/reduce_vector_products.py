@@ -17,6 +17,8 @@ from xgpu.structure import replace_op
 
 _MOST_ELEMENTS = 10_000_000
 """Elements of operands and result, for an index of a batch, up to which XLA has loops for products with vectors too."""
+_FEW_TERMS = 32
+"""Terms of a sum up to which a thread adds them up by itself, while tiles of a library are mostly empty."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class ReduceVectorProducts(OperationRewrite):
 
     No element of the matrix is needed twice, so a library gains nothing, and XLA calls none: a kernel that reads the
     matrix once computes the vector as it goes, and what follows. Products with a vector of more elements than XLA's
-    limit for this stay, and so do sums that kernels compute anyway; a product that sums nothing is no sum to build a
+    limit for this stay, unless their sums are short, and so do sums that kernels compute anyway; a product that sums nothing is no sum to build a
     kernel around. Floats of at most 32 bits are multiplied and added in f32. Needs: nothing. Run it before layouts are
     chosen for libraries, and before reductions are ordered.
 
@@ -54,12 +56,13 @@ class ReduceVectorProducts(OperationRewrite):
 
 
 def _is_reduced(op: ir.Operation) -> bool:
-    """Whether XLA has no library for a product with a vector either: it is small, or one of two vectors."""
+    """Whether no library is any faster at a product with a vector: it is small, of short sums, or one of two vectors."""
     arrays = (*op.operands, op.results[0])
     per_result = [elements(operand) // length_of_sums(op) for operand in op.operands]
     batch = math.prod(shape_of(op.operands[0])[each] for each in operand_dimensions(op)[0].batching)
     is_of_vectors = per_result[0] == per_result[1] == elements(op.results[0])
-    return is_of_vectors or sum(map(elements, arrays)) < _MOST_ELEMENTS * batch
+    is_plain = length_of_sums(op) <= _FEW_TERMS or sum(map(elements, arrays)) < _MOST_ELEMENTS * batch
+    return is_of_vectors or is_plain
 
 
 def _in_memory(op: ir.Operation) -> Sequence[int]:

@@ -93,3 +93,17 @@ func.func @main(%x: tensor<3x4xf32>, %y: tensor<3x5xf32>) -> tensor<3x4x5xf32> {
   %0 = stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [] x [] : (tensor<3x4xf32>, tensor<3x5xf32>) -> tensor<3x4x5xf32>
   return %0 : tensor<3x4x5xf32>
 }
+
+// -----
+
+// Short sums, however many there are: a library's tiles would be mostly empty.
+
+// CHECK-LABEL: func.func @main(
+// CHECK-NOT:     stablehlo.dot_general
+// CHECK:         stablehlo.reduce
+// CHECK:         stablehlo.dot_general
+func.func @main(%v: tensor<32xf32>, %x: tensor<32x4194304xf32>, %w: tensor<64xf32>, %y: tensor<64x4194304xf32>) -> (tensor<4194304xf32>, tensor<4194304xf32>) {
+  %0 = stablehlo.dot_general %v, %x, contracting_dims = [0] x [0] : (tensor<32xf32>, tensor<32x4194304xf32>) -> tensor<4194304xf32>
+  %1 = stablehlo.dot_general %w, %y, contracting_dims = [0] x [0] : (tensor<64xf32>, tensor<64x4194304xf32>) -> tensor<4194304xf32>
+  return %0, %1 : tensor<4194304xf32>, tensor<4194304xf32>
+}
