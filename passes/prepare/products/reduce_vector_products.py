@@ -27,9 +27,9 @@ class ReduceVectorProducts(OperationRewrite):
 
     No element of the matrix is needed twice, so a library gains nothing, and XLA calls none: a kernel that reads the
     matrix once computes the vector as it goes, and what follows. Products with a vector of more elements than XLA's
-    limit for this stay, unless their sums are short, and so do sums that kernels compute anyway; a product that sums nothing is no sum to build a
-    kernel around. Floats of at most 32 bits are multiplied and added in f32. Needs: nothing. Run it before layouts are
-    chosen for libraries, and before reductions are ordered.
+    limit for this stay, unless their sums are short, and so do sums that kernels compute anyway; a product that sums
+    nothing is no sum to build a kernel around. Floats of at most 32 bits are multiplied and added in f32. Needs:
+    nothing. Run it before layouts are chosen for libraries, and before reductions are ordered.
 
     ```mlir
     %0 = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<512x256xf32>, tensor<256xf32>) -> ...
@@ -56,7 +56,7 @@ class ReduceVectorProducts(OperationRewrite):
 
 
 def _is_reduced(op: ir.Operation) -> bool:
-    """Whether no library is any faster at a product with a vector: it is small, of short sums, or one of two vectors."""
+    """Whether a library is no faster at a product with a vector: it is small, of short sums, or of two vectors."""
     arrays = (*op.operands, op.results[0])
     per_result = [elements(operand) // length_of_sums(op) for operand in op.operands]
     batch = math.prod(shape_of(op.operands[0])[each] for each in operand_dimensions(op)[0].batching)
