@@ -119,8 +119,8 @@ DECISIONS: tuple[Discardable, ...] = (
         attributes.COPY,
         _READS,
         one_of(attributes.PLAIN, attributes.ASYNC, attributes.BULK),
-        "How a tile gets into shared memory: `plain`, by loads and stores; `async`, by cp.async; `bulk`, by TMA. Set by"
-        " pipeline-tiles.",
+        "How a tile gets into shared memory: `plain`, by loads and stores; `async`, by cp.async; `bulk`, by TMA, which"
+        " is planned if it is given, but not lowered: lower-tiles refuses it. Set by pipeline-tiles.",
     ),
     Discardable(
         attributes.MULTICAST,
@@ -130,7 +130,8 @@ DECISIONS: tuple[Discardable, ...] = (
             lambda values: len(values) <= 16 and all(0 <= each < 1 << 16 for each in values),
         ),
         "For each block of a cluster, by rank, the blocks for which it copies the tile, a bit for each; 0 if another"
-        " one does it for this one. Set by multicast-tiles.",
+        " one does it for this one. Goes with the copy `bulk`, which is not lowered."
+        " Set by multicast-tiles.",
     ),
     Discardable(
         attributes.MEET,
