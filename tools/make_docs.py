@@ -65,9 +65,9 @@ _PROSE = {
     "fusions": "One private function per kernel, called by `@main`. `xgpu.emitter` names the emitter chosen for it,"
     " `xgpu.schedule` says by which numbers its threads share the work; both may be edited. (dialect.md has all.) A"
     " kernel that computes several side by side, of emitter `parts`, calls a function for each.",
-    "tiles": "Only kernels of matrix products have this level, so here is another program. `xgpu.blocks` are its"
-    " blocks, `xgpu.steps` what each does step by step; a tile is read and written at the indices of its map, where its"
-    " constraints hold. What is computed from tiles is StableHLO, and nothing is said of threads yet.",
+    "tiles": "Products, chains of them and block programs have this level, so here is another program. `xgpu.blocks`"
+    " are its blocks, `xgpu.steps` what each does step by step; a tile is read and written at the indices of its map,"
+    " where its constraints hold. What is computed from tiles is StableHLO, and nothing is said of threads yet.",
     "emitted": "One module per kernel. The entry function takes the output as its last parameter and returns it"
     " updated, so the program is still functional. The map of `xgpu.loop` says which elements a thread computes:"
     " `d0` is the thread, `d1` the block, `s0` the element of the thread. `@fusion_0__root` computes one element"
