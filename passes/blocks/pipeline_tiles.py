@@ -74,7 +74,7 @@ class PipelineTiles(Pass):
         return stages
 
     def _write_copies(self, kernel: BlockKernel, plan: StagedGraph) -> None:
-        layouts = layouts_of(kernel, plan)
+        layouts, swizzles = layouts_of(kernel, plan), kernel.given(attributes.SWIZZLE)
         for op in kernel.ops:
             view = op.opview
             if not isinstance(view, TileOp) or attributes.COPY in op.attributes:
@@ -83,7 +83,8 @@ class PipelineTiles(Pass):
             if memory is None:
                 continue
             bits = dtype_of_element(ir.RankedTensorType(view.array.type).element_type).storage_bits
-            unit, problem = copy_unit(view.map, shape_of(view.array), bits, layouts[memory])
+            swizzle = attributes.int_array_of(swizzles[memory]) if memory in swizzles else ()
+            unit, problem = copy_unit(view.map, shape_of(view.array), bits, layouts[memory], swizzle)
             if problem:
                 how = f"copied by {unit} bytes" if unit else "not copied asynchronously"
                 remark(self.NAME, op, "the tile is {}: {}", how, problem)

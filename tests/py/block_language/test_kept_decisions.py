@@ -226,3 +226,16 @@ def test_the_emitter_of_products_refuses_what_it_decides(
 def test_only_some_emitters_have_a_schedule() -> None:
     with pytest.raises(InvalidInput, match="only the emitters product have a schedule: expected none"):
         block.kernel(schedule={"groups": 2})
+
+
+@pytest.mark.parametrize(("dtype", "way"), [(jnp.bfloat16, "plain"), (np.float32, "async")])
+def test_a_swizzle_of_single_elements_leaves_narrow_copies(dtype: Any, way: str) -> None:
+    @block.kernel
+    def kernel(x: Any) -> Any:
+        block.grid(1)
+        return block.store(x.tile((8, 16), (0, 0), swizzle=(2, 0, 4)).T, (16, 8), (0, 0))
+
+    x = np.arange(128).reshape(8, 16).astype(dtype)
+    np.testing.assert_array_equal(kernel(x), x.T)
+    (planned,) = compiled_program(kernel.program(x), "cpu").kernels
+    assert f'xgpu.copy = "{way}"' in str(planned_module(planned))
