@@ -21,7 +21,7 @@ from xgpu.target_machine import WARP_SIZE
 
 @dataclass
 class BlockWork:
-    """What a block does in a step, of which there are ``times``, or outside of all steps.
+    """The work of a block in a step, of which there are ``times``, or outside of all steps.
 
     ``array_bytes`` go from and to arrays, ``shared_bytes`` from and to shared memory. ``tensor_cycles`` are those of
     the tensor cores, ``instructions`` those of all threads. Copies are started ``ahead`` steps before they are needed.

@@ -1,4 +1,4 @@
-"""What a block of a kernel of level ``tiles`` does, as far as its time depends on it."""
+"""The work of a block of a kernel of level ``tiles``, as far as its time depends on it."""
 
 import math
 

@@ -34,7 +34,7 @@ class Steps:
     number: Number
     carried: list[DrawnTile]
     given: str = ""
-    """What is decided about them, as further attributes."""
+    """Decisions about them, as further attributes."""
     yielded: list[DrawnTile] = field(default_factory=list)
     results: list[DrawnTile] = field(default_factory=list)
 
