@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from xgpu import ir
+from xgpu.device import MOST_CLUSTER_BLOCKS
 from xgpu.dialects import attributes
 from xgpu.dialects.attribute_checks import (
     Discardable,
@@ -29,8 +30,6 @@ from xgpu.errors import InvalidInput, did_you_mean
 MAX_THREADS_PER_BLOCK = 1024
 """Threads of a block on every CUDA device; a device may allow fewer for a given kernel."""
 _MAX_BLOCK = (1024, 1024, 64)
-MAX_BLOCKS_PER_CLUSTER = 16
-"""Blocks of a cluster on GPUs that have clusters; beyond 8, a launch must allow it."""
 MAX_GRID = (2**31 - 1, 65535, 65535)
 """Blocks of a grid along x, y and z, of every CUDA device."""
 
@@ -372,7 +371,7 @@ DISCARDABLE: dict[str, Discardable] = {
         Discardable(
             attributes.CLUSTER,
             _KERNEL,
-            _dimensions((MAX_BLOCKS_PER_CLUSTER,) * 3, MAX_BLOCKS_PER_CLUSTER),
+            _dimensions((MOST_CLUSTER_BLOCKS,) * 3, MOST_CLUSTER_BLOCKS),
             "Blocks of a cluster: they run at once, and reach each other's shared memory. They divide the grid.",
         ),
         Discardable(

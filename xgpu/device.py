@@ -25,8 +25,9 @@ class Device:
     has them. ``sm_count`` is that of the usual data-centre or desktop part and is only a default for cost estimates.
     ``shared_bytes`` is what a block gets without opting in, ``shared_bytes_optin`` the most it may ask for.
     ``max_vector_bytes`` is the widest access that one thread makes, ``parameter_bytes`` what a launch can hand over.
-    ``products_per_cycle`` is how many pairs of 16-bit floats the tensor cores of a multiprocessor multiply in a cycle,
-    to sums of f32; ``warp_share`` is the part of them that products of single warps reach (``mma.sync``).
+    ``max_cluster_blocks`` is how many blocks a cluster may have, 1 without clusters; more than 8 only if a launch
+    allows it. ``products_per_cycle`` is how many pairs of 16-bit floats the tensor cores of a multiprocessor multiply
+    in a cycle, to sums of f32; ``warp_share`` is the part of them that products of single warps reach (``mma.sync``).
     ``memory_bandwidth`` is in bytes a second, ``clock`` in cycles, at boost: data sheets' numbers of the usual part, an
     H200's for ``sm_90``. The times in seconds are an H200's, and taken for those of all: ``launch_seconds`` is the cost
     of one more kernel between others, start to end, as those of a graph, ``memory_latency`` that of a load, and
@@ -51,6 +52,7 @@ class Device:
     registers_per_sm: int = 65536
     max_vector_bytes: int = 16
     parameter_bytes: int = 32764
+    max_cluster_blocks: int = 1
 
     def __post_init__(self) -> None:
         """Raise InvalidInput for a processor that LLVM does not know."""
@@ -100,6 +102,10 @@ class Device:
         return self.machine.atomic_vector_bytes > 0
 
 
+_CLUSTER_BLOCKS = {"sm_90": 16, "sm_90a": 16, "sm_100a": 16, "sm_120": 8}
+"""Blocks of a cluster on the GPUs that have clusters, those of compute capability 9 and later."""
+
+
 def _device(
     name: str,
     ptx: int,
@@ -111,7 +117,9 @@ def _device(
     products: int = 1024,
     warps: float = 1.0,
 ) -> Device:
-    return Device(name, name, ptx, sms, threads, optin_kib * KIB, terabytes * 1e12, ghz * 1e9, products, warps)
+    rates = terabytes * 1e12, ghz * 1e9, products, warps
+    together = _CLUSTER_BLOCKS.get(name, 1)
+    return Device(name, name, ptx, sms, threads, optin_kib * KIB, *rates, max_cluster_blocks=together)
 
 
 DEVICES: dict[str, Device] = {
@@ -135,6 +143,10 @@ DEVICES: dict[str, Device] = {
 }
 """The devices by name. ``products`` are those of a cycle, of data sheets, and ``warps`` the part that warps reach: of
 sm_90 as others measured it (arXiv:2402.13499), of sm_100a, for which there is no measurement, the number of sm_80."""
+
+
+MOST_CLUSTER_BLOCKS = max(each.max_cluster_blocks for each in DEVICES.values())
+"""The most blocks of a cluster that any of them has."""
 
 
 class DeviceName(OptionWord):

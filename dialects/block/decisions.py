@@ -23,6 +23,7 @@ are not in shared memory. What they mean together:
 from collections.abc import Callable, Sequence
 
 from xgpu import ir
+from xgpu.device import MOST_CLUSTER_BLOCKS
 from xgpu.dialects import attributes
 from xgpu.dialects.attribute_checks import Discardable, OperationSet, int64s, one_of, unit_problem
 
@@ -119,18 +120,21 @@ DECISIONS: tuple[Discardable, ...] = (
         attributes.COPY,
         _READS,
         one_of(attributes.PLAIN, attributes.ASYNC, attributes.BULK),
-        "How a tile gets into shared memory: `plain`, by loads and stores; `async`, by cp.async; `bulk`, by TMA. Set by"
-        " pipeline-tiles.",
+        "How a tile gets into shared memory: `plain`, by loads and stores; `async`, by cp.async; `bulk`, by TMA, which"
+        " is planned if it is given, but not lowered: lower-tiles refuses it. Set by pipeline-tiles.",
     ),
     Discardable(
         attributes.MULTICAST,
         _READS,
         _numbers(
-            "array<i64: ...> of masks of at most 16 blocks",
-            lambda values: len(values) <= 16 and all(0 <= each < 1 << 16 for each in values),
+            f"array<i64: ...> of masks of at most {MOST_CLUSTER_BLOCKS} blocks",
+            lambda values: (
+                len(values) <= MOST_CLUSTER_BLOCKS and all(0 <= each < 1 << MOST_CLUSTER_BLOCKS for each in values)
+            ),
         ),
         "For each block of a cluster, by rank, the blocks for which it copies the tile, a bit for each; 0 if another"
-        " one does it for this one. Set by multicast-tiles.",
+        " one does it for this one. Goes with the copy `bulk`, which is not lowered."
+        " Set by multicast-tiles.",
     ),
     Discardable(
         attributes.MEET,

@@ -11,7 +11,7 @@ from xgpu.block_plan.order.events import StagedGraph
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, TileOp
 from xgpu.indexing.access import shape_of
-from xgpu.passes.blocks.support.decided import plan_of, read_down
+from xgpu.passes.blocks.support.decided import plan_of, read_down, strides_given
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
 from xgpu.records import dataclass
@@ -60,7 +60,7 @@ def _given_innermost(kernel: BlockKernel, given: Mapping[int, ir.Attribute]) -> 
     found = {}
     for memory, layout in given.items():
         shape = kernel.graph.tiles[memory].shape
-        inner = innermost_of(shape, attributes.int_array_of(layout))
+        inner = innermost_of(shape, strides_given(kernel, memory, layout))
         if inner is not None:
             found[memory] = inner
     return found

@@ -3,11 +3,12 @@
 from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.block_plan.chains import Chains, MissingCopy, Where, choose, missing_copies
+from xgpu.block_plan.chains import Chains, MissingCopy, choose, missing_copies
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
 from xgpu.block_plan.warps import WarpProduct, arrange
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp
+from xgpu.passes.blocks.support.decided import places_given
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
 from xgpu.records import dataclass
@@ -23,7 +24,8 @@ class ChainTiles(Pass):
     Elementwise operations follow the product whose result they read, on its accumulators; constants, broadcasts, and
     what one operation reads once are computed where they are read. Where an operation reads accumulators in another
     way, a copy of the tile in shared memory is made for it, and where a step cannot compute what it yields in place.
-    Products get an arrangement of the block's warps that reads the fewest elements.
+    Products get an arrangement of the block's warps that reads the fewest elements. A tile of which a layout, a
+    swizzle, a copy or an offset is given is in shared memory; if another place is given too, that is an error.
 
     ```mlir
     %p = stablehlo.dot_general %x, %w, ... : (tensor<64x32xbf16>, tensor<32x64xbf16>) -> tensor<64x64xf32>
@@ -40,7 +42,6 @@ class ChainTiles(Pass):
     def apply(self, module: ir.Module) -> None:
         """Write the places of every kernel's tiles."""
         for kernel in kernels_of(module):
-            given = kernel.given(attributes.PLACE)
             for _ in range(_MOST_COPIES):
                 chains = _choose(kernel)
                 copies = missing_copies(kernel.graph, chains)
@@ -48,9 +49,9 @@ class ChainTiles(Pass):
                     break
                 _insert(kernel, copies[0])
                 kernel = BlockKernel(kernel.function, kernel.blocks)
-            self._write(kernel, chains, bool(given))
+            self._write(kernel, chains)
 
-    def _write(self, kernel: BlockKernel, chains: Chains, is_given: bool) -> None:
+    def _write(self, kernel: BlockKernel, chains: Chains) -> None:
         """Write the places, and say why tiles are in shared memory."""
         places = {tile: cast(ir.Attribute, ir.StringAttr.get(where)) for tile, where in chains.where.items()}
         for tile, where in chains.where.items():
@@ -62,8 +63,7 @@ class ChainTiles(Pass):
 
 
 def _choose(kernel: BlockKernel) -> Chains:
-    given = {tile: cast(Where, ir.StringAttr(place).value) for tile, place in kernel.given(attributes.PLACE).items()}
-    return choose(kernel.graph, kernel.threads, given)
+    return choose(kernel.graph, kernel.threads, places_given(kernel))
 
 
 def _insert(kernel: BlockKernel, copy: MissingCopy) -> None:

@@ -27,6 +27,8 @@ class MulticastTiles(Pass):
     Blocks need the same tile if the maps from their numbers to it are equal, in all clusters and steps; the first of
     those that do copies it for all. Of grids that are no multiple of the cluster, only what is the same in each cluster
     counts. The attribute has, for each rank, the ranks that it copies for.
+    It is planned, but not lowered: lower-tiles refuses tiles of the emitter ``block`` that TMA copies. Kernels of
+    products multicast as the ``cluster`` of their schedule says.
     Needs pipeline-tiles.
 
     ```mlir
@@ -48,9 +50,14 @@ class MulticastTiles(Pass):
             size = 1 if given is None else math.prod(attributes.int_array_of(given))
             for op in kernel.ops:
                 view = op.opview
+                if not isinstance(view, TileOp):
+                    continue
                 copy = op.attributes.get(attributes.COPY)
-                if isinstance(view, TileOp) and copy is not None and text_of(copy) == attributes.BULK:
+                if copy is not None and text_of(copy) == attributes.BULK:
                     self._write(kernel, view, size)
+                elif attributes.MULTICAST in op.attributes:
+                    expected = f"'{attributes.COPY}' to be {attributes.BULK} with it"
+                    refuse_decision(op, attributes.MULTICAST, expected, "none" if copy is None else text_of(copy))
 
     def _write(self, kernel: BlockKernel, tile: TileOp, size: int) -> None:
         op, map_ = tile.operation, _by_numbers(kernel, tile)

@@ -15,7 +15,7 @@ from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, TileOp
 from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.access import shape_of
-from xgpu.passes.blocks.support.decided import bytes_of, layouts_of, plan_of, text_of
+from xgpu.passes.blocks.support.decided import bytes_of, layouts_of, plan_of, refuse_decision, text_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
 from xgpu.records import dataclass
@@ -52,7 +52,11 @@ class PipelineTiles(Pass):
             self._write_copies(kernel, plan)
             for number, node in enumerate(kernel.graph.nodes):
                 op = kernel.ops[number]
-                if node.kind == "steps" and attributes.STAGES not in op.attributes:
+                if node.kind != "steps":
+                    continue
+                if attributes.STAGES in op.attributes:
+                    _check_stages(plan, number, op)
+                else:
                     stages = self._stages(kernel, number)
                     op.attributes[attributes.STAGES] = attributes.int_attribute(stages)
 
@@ -70,7 +74,7 @@ class PipelineTiles(Pass):
         return stages
 
     def _write_copies(self, kernel: BlockKernel, plan: StagedGraph) -> None:
-        layouts = layouts_of(kernel, plan)
+        layouts, swizzles = layouts_of(kernel, plan), kernel.given(attributes.SWIZZLE)
         for op in kernel.ops:
             view = op.opview
             if not isinstance(view, TileOp) or attributes.COPY in op.attributes:
@@ -79,11 +83,18 @@ class PipelineTiles(Pass):
             if memory is None:
                 continue
             bits = dtype_of_element(ir.RankedTensorType(view.array.type).element_type).storage_bits
-            unit, problem = copy_unit(view.map, shape_of(view.array), bits, layouts[memory])
+            swizzle = attributes.int_array_of(swizzles[memory]) if memory in swizzles else ()
+            unit, problem = copy_unit(view.map, shape_of(view.array), bits, layouts[memory], swizzle)
             if problem:
                 how = f"copied by {unit} bytes" if unit else "not copied asynchronously"
                 remark(self.NAME, op, "the tile is {}: {}", how, problem)
             op.attributes[attributes.COPY] = ir.StringAttr.get(attributes.ASYNC if unit else attributes.PLAIN)
+
+
+def _check_stages(plan: StagedGraph, steps: int, op: ir.Operation) -> None:
+    """Refuse several buffers as given where no tile has them."""
+    if plan.stages[steps] > 1 and steps not in plan.ahead.values():
+        refuse_decision(op, attributes.STAGES, "1, as no tile is copied to shared memory in a step", plan.stages[steps])
 
 
 def _bytes_with(kernel: BlockKernel, steps: int, stages: int) -> int:

@@ -10,9 +10,11 @@ from xgpu.block_language.batching import widened
 from xgpu.block_language.program import BlockProgram
 from xgpu.device import Device
 from xgpu.dialects import attributes
+from xgpu.dialects.block.decisions import DECISIONS
 from xgpu.dialects.block.tiles import TileOp
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.errors import CompilerError, InvalidInput, did_you_mean
+from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.affine import symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -48,12 +50,14 @@ def with_grid_of_matrices(program: BlockProgram) -> BlockProgram:
     return program
 
 
-def make_product(function: ir.Operation, given: Mapping[str, int], stages: int | None, target: Device) -> None:
+def make_product(function: ir.Operation, given: Mapping[str, int], target: Device) -> None:
     """Make a kernel one of the emitter ``product``, with the numbers ``given`` and others that fit its tiles.
 
-    Raises InvalidInput for a program that has another form, and for numbers that no schedule has.
+    Raises InvalidInput for a program that has another form, for numbers that no schedule has, and for what is decided
+    about single tiles.
     """
     name = ir.StringAttr(function.attributes["sym_name"]).value
+    stages = _take_stages(function, name)
     for op in walk(function, _TRANSPOSE):
         _read_transposed(op)
     try:
@@ -67,6 +71,8 @@ def make_product(function: ir.Operation, given: Mapping[str, int], stages: int |
             f"kernel {name}: schedule of '{EMITTER}': unknown number '{unknown[0]}'"
             f"{did_you_mean(unknown[0], known)}; it has {', '.join(known)}"
         )
+    if given.get("stages", stages) != stages and stages is not None:
+        raise InvalidInput(f"kernel {name}: stages are given twice: {stages}, and {given['stages']} in its schedule")
     fixed: dict[str, Any] = {**({} if stages is None else {"stages": stages}), **given}
     schedule = replace(_schedule(program, target, fixed), **fixed)
     for problem in schedule.range_problems():
@@ -75,6 +81,22 @@ def make_product(function: ir.Operation, given: Mapping[str, int], stages: int |
     function.attributes[attributes.SCHEDULE] = attributes.schedule_attribute(schedule.values)
     function.attributes[attributes.GRID] = attributes.int_array((schedule.blocks, 1, 1))
     function.attributes[attributes.BLOCK] = attributes.int_array((schedule.threads, 1, 1))
+
+
+def _take_stages(function: ir.Operation, name: str) -> int | None:
+    """Remove the number of stages as given from a program, and return it; of all else its schedule decides."""
+    stages = None
+    for op in walk(function):
+        for each in DECISIONS:
+            if each.name not in op.attributes:
+                continue
+            value = op.attributes[each.name]
+            if each.name != attributes.STAGES:
+                wrong = f"expected no '{each.name}' about a tile, got {value}: the schedule says all"
+                raise InvalidInput(f"kernel {name}: emitter '{EMITTER}': '{op.name}': {wrong}", source_of(op))
+            stages = attributes.int_of(value)
+            del op.attributes[each.name]
+    return stages
 
 
 def _schedule(program: ProductProgram[ProductSchedule], target: Device, fixed: Mapping[str, Any]) -> ProductSchedule:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from xgpu import ir
+from xgpu.dialects.block.decisions import DECISIONS
 from xgpu.dialects.block.tiles import StepsOp
 from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import integers
@@ -17,7 +18,7 @@ def simply_written(op: ir.Operation, operands: Sequence[ir.Value]) -> ir.Value |
     """Return what an operation makes of these operands, written otherwise; None if it is as simple as it can be."""
     if op.name == _CONVERT and op.results[0].type == operands[0].type:
         return operands[0]
-    if op.name not in _SPREAD or (source := defining_op(operands[0])) is None:
+    if op.name not in _SPREAD or (source := defining_op(operands[0])) is None or _is_decided(source):
         return None
     type_ = op.results[0].type
     if source.name == _CONSTANT and (number := splat_of(source)) is not None:
@@ -29,6 +30,11 @@ def simply_written(op: ir.Operation, operands: Sequence[ir.Value]) -> ir.Value |
         described: dict[str, ir.Attribute] = {_DIMENSIONS: ir.DenseI64ArrayAttr.get(dimensions)}
         return ir.Operation.create(_BROADCAST, [type_], source.operands, described, loc=op.location).results[0]
     return None
+
+
+def _is_decided(op: ir.Operation) -> bool:
+    """Whether something is decided about what an operation makes, which then has to be made."""
+    return any(each.name in op.attributes for each in DECISIONS)
 
 
 def erase_unused(block: ir.Block) -> None:

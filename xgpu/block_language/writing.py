@@ -8,7 +8,16 @@ from xgpu import ir
 from xgpu.block_language import product_form
 from xgpu.block_language.captured import line_of
 from xgpu.block_language.parts import BodyParts, part_of
-from xgpu.block_language.program import BlockProgram, Decisions, NamedArrayType, index_p, plan_p, read_p, steps_p
+from xgpu.block_language.program import (
+    BlockProgram,
+    Decisions,
+    NamedArrayType,
+    Settings,
+    index_p,
+    plan_p,
+    read_p,
+    steps_p,
+)
 from xgpu.block_language.simple_operations import erase_unused, simply_written
 from xgpu.device import Device
 from xgpu.dialects import attributes
@@ -21,6 +30,7 @@ from xgpu.emit.families.blocks.schedule import EMITTER_NAME
 from xgpu.emit.kernel_builder import assign, entry_function
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.frontend.signature import ArgumentSpec, Source
+from xgpu.hlo.source_location import source_of
 from xgpu.passes.framework.base import functions
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, made
@@ -83,10 +93,11 @@ def tiles_source(program: BlockProgram, target: Device) -> Source:
             with ir.InsertionPoint(blocks.body):
                 _Writer(program, list(kernel.inputs)).blocks(blocks, part)
             erase_unused(blocks.body)
+            _decide_of_steps(blocks, settings)
             assign(kernel.outputs, blocks.operation.results)
         (function,) = functions(module)
         if settings.emitter == product_form.EMITTER:
-            product_form.make_product(function.operation, settings.schedule, settings.stages, target)
+            product_form.make_product(function.operation, settings.schedule, target)
     return Source(module, program.name, _specs(program.inputs), _specs(program.outputs))
 
 
@@ -103,7 +114,6 @@ class _Writer:
 
     def __init__(self, program: BlockProgram, inputs: list[ir.Value]):
         self._program, self._inputs = program, inputs
-        self._is_planned = program.settings.emitter in (None, EMITTER_NAME)
 
     def blocks(self, blocks: BlocksOp, part: BodyParts) -> None:
         """Write what a block does."""
@@ -141,14 +151,10 @@ class _Writer:
             return [IndexTileOp.build(at, given["map"], _element(given["dtype"]))]
         if cut.primitive is read_p:
             tile = TileOp.build(self._inputs[given["array"]], at, given["map"], _element(given["dtype"]))
-            decided = dict(given["decisions"]) if self._is_planned else {}
-            if self._is_planned and self._program.settings.copy is not None and len(at) > len(self._program.grid):
-                decided.setdefault("copy", self._program.settings.copy)
-            _decide(tile, tuple(decided.items()))
+            _decide(tile, given["decisions"])
             return [tile]
         assert cut.primitive is plan_p
-        if self._is_planned:
-            _decide(operands[0], given["decisions"])
+        _decide(operands[0], given["decisions"])
         return operands
 
     def _steps(self, given: Any, inner: BodyParts, at: list[ir.Value], operands: list[ir.Value]) -> list[ir.Value]:
@@ -157,10 +163,7 @@ class _Writer:
         step, *arguments = steps.body.arguments
         with ir.InsertionPoint(steps.body):
             YieldOp.build(self._write(inner, [*at, step], [*captured, *arguments]))
-        decided = dict(given["decisions"]) if self._is_planned else {}
-        if self._is_planned and self._program.settings.stages is not None:
-            decided.setdefault("stages", self._program.settings.stages)
-        for name, value in decided.items():
+        for name, value in given["decisions"]:
             steps.operation.attributes[f"xgpu.{name}"] = _attribute(name, value, len(carried))
         return list(steps.operation.results)
 
@@ -194,10 +197,32 @@ def _decide(tile: ir.Value, decisions: Decisions) -> None:
     op = defining_op(tile)
     if op is None or isinstance(op.opview, StepsOp):
         if decisions:
-            raise InvalidInput("block.plan: decisions about what steps carry are keywords of block.steps")
+            where = None if op is None else source_of(op)
+            raise InvalidInput("block.plan: decisions about what steps carry are keywords of block.steps", where)
         return
     for name, value in decisions:
-        op.attributes[f"xgpu.{name}"] = _attribute(name, value)
+        attribute = _attribute(name, value)
+        if op.attributes.get(f"xgpu.{name}", attribute) != attribute:
+            known = op.attributes[f"xgpu.{name}"]
+            twice = f"the {name} of this tile is given twice: {known} and {attribute}"
+            raise InvalidInput(f"block.plan: {twice}", source_of(op))
+        op.attributes[f"xgpu.{name}"] = attribute
+
+
+def _decide_of_steps(blocks: BlocksOp, settings: Settings) -> None:
+    """Write what is decided for all steps, and the tiles that they read, where nothing else is of the single ones."""
+    for each in blocks.body.operations:
+        steps = each.operation.opview
+        if not isinstance(steps, StepsOp):
+            continue
+        inside = [op.operation for op in steps.body.operations if isinstance(op.operation.opview, TileOp)]
+        computed = ir.StringAttr.get(attributes.COMPUTED)
+        kept = [op for op in inside if op.attributes.get(attributes.PLACE, ir.UnitAttr.get()) != computed]
+        if settings.stages is not None and kept and attributes.STAGES not in steps.operation.attributes:
+            steps.operation.attributes[attributes.STAGES] = _attribute("stages", settings.stages)
+        for op in kept if settings.copy is not None else ():
+            if attributes.COPY not in op.attributes:
+                op.attributes[attributes.COPY] = _attribute("copy", settings.copy)
 
 
 def _attribute(name: str, value: Any, carried: int = 0) -> ir.Attribute:

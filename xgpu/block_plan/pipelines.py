@@ -15,6 +15,10 @@ constant of the instruction. (nvFuser 2005 lets such copies write zeros into buf
 CUTLASS waits for all groups in the end, as here.) By barriers that count arrivals, a buffer has one that says that it
 is full and one that says that it is empty; each is in phase 0 first, and waits are for the parity of a phase to be
 over.
+
+Steps of block programs are lowered by groups, with a prefetch of ``stages - 1`` (`passes/tiles/blocks/stepping.py`).
+Barriers are lowered in kernels of products and chains, whose roles go through a ring of their own
+(`passes/tiles/ring.py`), with these parities; no block program has them.
 """
 
 from xgpu.records import dataclass

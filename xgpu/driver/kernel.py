@@ -6,6 +6,7 @@ A process that compiles kernels for another one imports this, and neither the pl
 import base64
 import contextlib
 import io
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -179,16 +180,21 @@ class ProgramKernel:
             steps = pipeline.steps(edge.passes, self.device, self.options)
         advanced = advance(module, steps, self.times)
         if edge.target == "lowered":
-            self._check_shared_memory(advanced)
+            self._check_limits(advanced)
         return advanced
 
-    def _check_shared_memory(self, lowered: ir.Module) -> None:
-        needed = _shared_bytes_of(lowered)
+    def _check_limits(self, lowered: ir.Module) -> None:
+        needed, together = _shared_bytes_of(lowered), _cluster_blocks_of(lowered)
         most = self.device.shared_bytes_optin
         if needed > most:
             raise Unsupported(
                 f"kernel {self.name} needs {needed} bytes of shared memory for a block, {self.device.name} has {most}",
                 source_of(_entry_of(lowered)),
+            )
+        if together > self.device.max_cluster_blocks:
+            has = f"{self.device.name} has at most {self.device.max_cluster_blocks}"
+            raise Unsupported(
+                f"kernel {self.name} needs clusters of {together} blocks, {has}", source_of(_entry_of(lowered))
             )
 
     def host_module(self, label: bool = False, count: bool = False) -> ir.Module:
@@ -311,6 +317,11 @@ def _with_name(text: str, old: str, new: str) -> str:
 def _shared_bytes_of(module: ir.Module) -> int:
     given = _entry_of(module).attributes
     return attributes.int_of(given[attributes.SHARED_BYTES]) if attributes.SHARED_BYTES in given else 0
+
+
+def _cluster_blocks_of(module: ir.Module) -> int:
+    given = _entry_of(module).attributes
+    return math.prod(attributes.int_array_of(given[attributes.CLUSTER])) if attributes.CLUSTER in given else 1
 
 
 def _entry_of(module: ir.Module) -> ir.Operation:

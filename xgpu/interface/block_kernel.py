@@ -123,7 +123,7 @@ def kernel(
     function: Callable[..., Any] | None = None,
     /,
     *,
-    threads: int = BlockProgramSchedule.of(None).threads,
+    threads: int | None = None,
     stages: int | None = None,
     copy: str | None = None,
     emitter: str | None = None,
@@ -131,7 +131,7 @@ def kernel(
 ) -> Any:
     """Make a kernel of a function that computes the tiles of one block: see docs/block_programs.md.
 
-    - ``threads`` is the number of a block's threads.
+    - ``threads`` is the number of a block's threads, 128 if left out.
     - ``stages`` is the number of buffers for the tiles of steps, and ``copy`` how these are copied (``"plain"`` or
       ``"async"``); single steps and tiles may choose otherwise. The compiler chooses what is left out.
     - ``emitter`` is ``"block"``, which takes any program, or ``"product"``, which takes one product of tiles with its
@@ -141,15 +141,11 @@ def kernel(
     """
     if emitter is not None and emitter != EMITTER_NAME and emitter not in _OTHERS:
         raise wrong(f"block.kernel: expected an emitter of {', '.join((EMITTER_NAME, *_OTHERS))}, got {emitter!r}")
-    if emitter in _OTHERS and copy is not None:
-        raise wrong(f"block.kernel: the emitter '{emitter}' copies tiles in one way: expected no copy, got {copy!r}")
+    _check_of_emitter(emitter, threads, copy, schedule)
     checked_decisions({"stages": stages, "copy": copy}, ("stages", "copy"))
-    if copy not in (None, *_COPIES):
-        raise wrong(f"block.kernel: expected a copy of {', '.join(_COPIES)}, got {copy!r}")
-    if not isinstance(schedule, Mapping | None):
-        raise wrong(f"block.kernel: expected a schedule of numbers by name, got {schedule!r}")
-    settings = Settings(threads, emitter, stages, copy, dict(schedule or {}))
-    for problem in BlockProgramSchedule(threads).range_problems():
+    many = BlockProgramSchedule.of(None).threads if threads is None else threads
+    settings = Settings(many, emitter, stages, copy, dict(schedule or {}))
+    for problem in BlockProgramSchedule(many).range_problems():
         raise wrong(f"block.kernel: {problem}")
     if function is None:
         return functools.partial(Kernel, settings=settings)
@@ -160,3 +156,20 @@ def kernel(
 
 _OTHERS = (product_form.EMITTER,)
 _COPIES = (attributes.PLAIN, attributes.ASYNC)
+
+
+def _check_of_emitter(emitter: str | None, threads: object, copy: str | None, schedule: object) -> None:
+    """Raise InvalidInput for what an emitter does not leave to decide, or for what is no decision."""
+    if not isinstance(schedule, Mapping | None):
+        raise wrong(f"block.kernel: expected a schedule of numbers by name, got {schedule!r}")
+    if emitter in _OTHERS and copy is not None:
+        raise wrong(f"block.kernel: the emitter '{emitter}' copies tiles in one way: expected no copy, got {copy!r}")
+    if emitter in _OTHERS and threads is not None:
+        said = "the threads follow from the schedule's groups"
+        raise wrong(f"block.kernel: emitter '{emitter}': {said}: expected no threads, got {threads!r}")
+    if emitter not in _OTHERS and schedule:
+        raise wrong(
+            f"block.kernel: only the emitters {', '.join(_OTHERS)} have a schedule: expected none, got {schedule}"
+        )
+    if copy not in (None, *_COPIES):
+        raise wrong(f"block.kernel: expected a copy of {', '.join(_COPIES)}, got {copy!r}")

@@ -5,16 +5,18 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from xgpu import ir
+from xgpu.block_plan.kernel import kernels_of
+from xgpu.costs.block_programs import block_program_seconds, resident_blocks
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.driver.kernel import ProgramKernel, advance
 from xgpu.emit.families.blocks.schedule import EMITTER_NAME
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
-from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.access import shape_of
-from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.interface.api import Compiled
+from xgpu.interface.memory_map import MemoryMap
+from xgpu.interface.tile_work import multiplied, products_per_second, work_of
 from xgpu.levels import pipeline
 from xgpu.passes.framework.base import functions
 from xgpu.passes.lower_tiles import LowerTiles
@@ -22,7 +24,6 @@ from xgpu.structure import dtype_of, walk
 from xgpu.target.nvptx.cubin import find_ptxas
 
 _PRODUCT = "stablehlo.dot_general"
-_TENSOR_CORE_BITS = 16
 _LEVEL = "tiles"
 
 
@@ -123,17 +124,23 @@ class _Explanation:
         return lines
 
     def _memory(self) -> list[str]:
-        """Return where tiles begin in shared memory, in that order."""
-        found: dict[int, list[str]] = {}
-        for op, _ in self._ops():
-            for number, offset in enumerate(_offsets(op)):
-                if offset >= 0:
-                    found.setdefault(offset, []).append(self._name(op, number))
+        """Return where tiles are in shared memory, and when."""
         most, used = self._kernel.device.shared_bytes_optin, self._shared_bytes()
-        lines = [f"  shared memory: {used} bytes of {most}"]
-        return lines + [
-            f"    at {offset}: {', '.join(dict.fromkeys(names))}" for offset, names in sorted(found.items())
+        (kernel,) = kernels_of(self._module)
+        return [
+            f"  shared memory: {used} bytes of {most}",
+            *(f"    {line}" for line in MemoryMap(kernel, self._called).lines()),
         ]
+
+    def _called(self, op: ir.Operation, number: int) -> str:
+        """Return what a tile is called, or an operation with its line if it has no ``number``."""
+        if number >= 0:
+            return self._name(op, number)
+        place = source_of(op)
+        at = f" :{place.line}" if place is not None else ""
+        if isinstance(op.opview, StepsOp):
+            return f"steps{at}"
+        return f"{'store' if isinstance(op.opview, InsertTileOp) else self._name(op, 0)}{at}"
 
     def _registers(self) -> list[str]:
         """Return what ptxas says of a thread; nothing where it is not installed."""
@@ -154,32 +161,26 @@ class _Explanation:
         arrays = list(self._function.entry_block.arguments)
         least = sum(_bytes(value) for value in arrays)
         tiles = sum(_bytes(op.results[0]) * times for op, times in self._ops() if isinstance(op.opview, TileOp)) * count
-        memory = least / device.memory_bandwidth
+        memory, seconds = least / device.memory_bandwidth, 0.0
         products = [(op, times * count) for op, times in self._ops() if op.name == _PRODUCT]
         lines = [f"  memory: {least:,} bytes of arrays, {memory * 1e6:.2f} us; blocks read {tiles:,} bytes of tiles"]
         if products:
-            operations = sum(2 * _multiplied(op) * times for op, times in products)
-            seconds = sum(2 * _multiplied(op) * times / self._rate(op) for op, times in products)
+            operations = sum(2 * multiplied(op) * times for op, times in products)
+            seconds = sum(multiplied(op) * times / products_per_second(op, device) for op, times in products)
             lines.append(f"  products: {operations:,} operations, {seconds * 1e6:.2f} us")
-            memory = max(memory, seconds)
         waves = math.ceil(count / device.sm_count)
-        at_least = max(memory, device.launch_seconds) * 1e6
+        at_least = max(memory, seconds, device.launch_seconds) * 1e6
         lines.append(f"  at least {at_least:.2f} us on {device.name}; {count} blocks, {waves} for each multiprocessor")
-        return lines
+        return lines + (self._expected(max(memory, seconds), memory, seconds) if self._is_planned else [])
 
-    def _rate(self, product: ir.Operation) -> float:
-        """Return how many operations a second a device has for a product."""
-        device = self._kernel.device
-        if product_problem(product) is not None:
-            return 2 * device.issue_rate
-        bits = max(8, dtype_of(product.operands[0]).bits)
-        return 2 * device.sm_count * device.products_per_cycle * device.clock * _TENSOR_CORE_BITS / bits
-
-
-def _multiplied(product: ir.Operation) -> int:
-    left, _ = operand_dimensions(product)
-    contracted = math.prod(shape_of(product.operands[0])[each] for each in left.contracting)
-    return math.prod(shape_of(product.results[0])) * contracted
+    def _expected(self, least: float, memory: float, products: float) -> list[str]:
+        """Return the time by the cost model, and which part of it the limits alone would take."""
+        device, count = self._kernel.device, math.prod(self._blocks.grid)
+        (kernel,) = kernels_of(self._module)
+        resident = resident_blocks(kernel.threads, self._shared_bytes(), device)
+        seconds = max(least, block_program_seconds(work_of(kernel, device), count, resident, device))
+        shares = f"memory {memory / seconds:.0%}, products {products / seconds:.0%}"
+        return [f"  expected {seconds * 1e6:.2f} us, a rough estimate; limits by themselves: {shares} of it"]
 
 
 def _bytes(value: ir.Value) -> int:
@@ -200,13 +201,6 @@ def _numbers(op: ir.Operation, name: str) -> list[str]:
     given = op.attributes.get(name)
     entries = list(given) if isinstance(given, ir.ArrayAttr) else [given]
     return [", ".join(map(str, each)) for each in entries if isinstance(each, ir.DenseI64ArrayAttr)]
-
-
-def _offsets(op: ir.Operation) -> Sequence[int]:
-    given = op.attributes.get(attributes.OFFSET)
-    if isinstance(given, ir.DenseI64ArrayAttr):
-        return attributes.int_array_of(given)
-    return [] if given is None else [attributes.int_of(given)]
 
 
 def _entry(entries: Sequence[str], number: int) -> str:

@@ -9,8 +9,41 @@ from xgpu.block_plan.kernel import BlockKernel
 from xgpu.block_plan.memory.strides import are_apart, tile_bytes
 from xgpu.block_plan.order.events import BlockOrder, StagedGraph
 from xgpu.dialects import attributes
+from xgpu.dialects.block.tiles import StepsOp
 from xgpu.errors import CompilerError
 from xgpu.hlo.source_location import source_of
+
+_SHARED: Where = "shared"
+_OF_SHARED = (attributes.LAYOUT, attributes.SWIZZLE, attributes.COPY, attributes.OFFSET)
+"""Decisions about tiles that are in shared memory."""
+
+
+def places_given(kernel: BlockKernel) -> dict[int, Where]:
+    """Return where tiles are to be as given: their place, or shared memory if something is decided about them there.
+
+    Raises `CompilerError` for a place that does not go with the other decisions.
+    """
+    found = {tile: cast(Where, text_of(place)) for tile, place in kernel.given(attributes.PLACE).items()}
+    for tile, place in found.items():
+        op = kernel.ops[kernel.graph.maker[tile]]
+        if isinstance(op.opview, StepsOp) and place == attributes.COMPUTED:
+            expected = f"{attributes.SHARED} or {attributes.FRAGMENTS} for what steps carry"
+            refuse_decision(op, attributes.PLACE, expected, place)
+    for name in _OF_SHARED:
+        for tile, value in kernel.given(name).items():
+            op = kernel.ops[kernel.graph.maker[tile]]
+            if _says_nothing(value, isinstance(op.opview, StepsOp)):
+                continue
+            if found.setdefault(tile, _SHARED) != _SHARED:
+                refuse_decision(op, name, f"'{attributes.PLACE}' to be {_SHARED} with it", found[tile])
+    return found
+
+
+def _says_nothing(value: ir.Attribute, is_carried: bool) -> bool:
+    """Whether a value stands for one that is missing: of what steps carry, each tile has an entry."""
+    if isinstance(value, ir.DenseI64ArrayAttr):
+        return is_carried and not len(value)
+    return isinstance(value, ir.IntegerAttr) and value.value < 0
 
 
 def plan_of(kernel: BlockKernel) -> StagedGraph:
@@ -41,14 +74,21 @@ def layouts_of(kernel: BlockKernel, plan: StagedGraph) -> dict[int, tuple[int, .
         op = kernel.ops[kernel.graph.maker[of]]
         if of not in given:
             lacks(op, attributes.LAYOUT, "assign-layouts")
-        strides = attributes.int_array_of(given[of])
-        if len(strides) != len(kernel.graph.tiles[of].shape):
-            refuse_decision(op, attributes.LAYOUT, f"{len(kernel.graph.tiles[of].shape)} strides", strides)
-        if not are_apart(kernel.graph.tiles[of].shape, strides):
-            refuse_decision(op, attributes.LAYOUT, "strides with a place for each element", strides)
+        strides = strides_given(kernel, of, given[of])
         if found.setdefault(memory, strides) != strides:
             refuse_decision(op, attributes.LAYOUT, f"{found[memory]}, that of the tile it is computed in", strides)
     return found
+
+
+def strides_given(kernel: BlockKernel, tile: int, layout: ir.Attribute) -> tuple[int, ...]:
+    """Return the strides of a tile. Raises `CompilerError` if they do not fit it."""
+    shape, op = kernel.graph.tiles[tile].shape, kernel.ops[kernel.graph.maker[tile]]
+    strides = attributes.int_array_of(layout) if isinstance(layout, ir.DenseI64ArrayAttr) else ()
+    if len(strides) != len(shape):
+        refuse_decision(op, attributes.LAYOUT, f"{len(shape)} strides", strides)
+    if not are_apart(shape, strides):
+        refuse_decision(op, attributes.LAYOUT, "strides with a place for each element", strides)
+    return strides
 
 
 def bytes_of(kernel: BlockKernel, plan: StagedGraph, memory: int, strides: tuple[int, ...]) -> int:

@@ -155,7 +155,8 @@ class ElementCode:
         space = self._space
         bounds = [[(each.substitute(at), bound) for each, bound in access.map.constraints] for access in found]
         if not any(space.has_lanes(each) for part in bounds for each, _ in part):
-            return self._choice(op, at, list(found), space.lanes)
+            has_lanes = any(space.has_lanes(each) for each in at)
+            return self._choice(op, at, list(found), space.lanes if has_lanes else 1)
         chosen: list[ir.Value] = []
         for lane in range(space.lanes):
             where = tuple(space.at_lane(each, lane) for each in at)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.block_plan.pipelines import Pipeline
 from xgpu.dialects import attributes
 from xgpu.dialects.block import copies
 from xgpu.dialects.block.tiles import StepsOp, TileOp
@@ -42,6 +43,11 @@ class StepLoop:
     def _stages(self) -> int:
         return stages_of(self.steps) if self._tiles_read else 1
 
+    @cached_property
+    def _pipeline(self) -> Pipeline:
+        """The steps' copies, as far ahead as there are buffers."""
+        return Pipeline(self.steps.count, self._stages, self._stages - 1)
+
     @property
     def _tiles_read(self) -> list[TileOp]:
         views = (each.operation.opview for each in self.steps.body.operations)
@@ -71,8 +77,8 @@ class StepLoop:
         """Write the loop, after what it begins with; the state then knows its results."""
         op, state = self.steps.operation, self.state
         begin = self._write_inits()
-        for step in range(self._stages - 1 if self._ahead else 0):
-            if step < self.steps.count:
+        for step in self._pipeline.prologue() if self._ahead else ():
+            if self._pipeline.exists(step):
                 for tile in self._ahead:
                     self._start(replace(state, numbers=state.numbers | {self._number: constant(step)}), tile, i32(step))
             self._commit()
@@ -128,7 +134,7 @@ class StepLoop:
     def _write_step(self, inner: State) -> None:
         """Write a step: what it waits for, its operations, and between these the copies that start."""
         if self._has_async:
-            copies.AsyncWaitOp.create(attributes={"pending": self._stages - 2})
+            copies.AsyncWaitOp.create(attributes={"pending": self._pipeline.groups_in_flight})
         self.write_operations(inner, self.steps.body)
         (*_, end) = self.steps.body.operations
         if attributes.MEET in end.operation.attributes:
@@ -148,7 +154,7 @@ class StepLoop:
 
     def _start_later(self, inner: State, tile: TileOp, counter: ir.Value, slot: ir.Value) -> None:
         """Start the copy for a later step, into the buffer of the step before; all that start together are a group."""
-        ahead, count = self._stages - 1, self.steps.count
+        ahead, count = self._pipeline.prefetch, self.steps.count
         if count > ahead:
             is_first = ir.arith.cmpi(ir.arith.CmpIPredicate.eq, slot, i32(0))
             free = ir.arith.select(is_first, i32(ahead), ir.arith.subi(slot, i32(1)))

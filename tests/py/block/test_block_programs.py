@@ -14,6 +14,7 @@ from xgpu.passes.framework.registry import parse_pipeline
 from xgpu.runtime.compare import compare
 from xgpu.structure import walk
 from xgpu.target.nvptx.cubin import assemble, find_ptxas
+from xgpu.tools.fuzzing.blocks.text import BlockText
 
 _PASSES = [each.format(target="sm_90a") for each, _ in LOWER_TILES]
 """Those that plan, then lower-tiles, and the one that sets the level."""
@@ -103,3 +104,16 @@ def _without_barrier(text: str, number: int | None) -> tuple[str, int]:
             del met[number].attributes[attributes.MEET]
         run(module, parse_pipeline(",".join(_PASSES[-2:])))
         return str(module), len(met)
+
+
+def test_choices_of_elements_lie_in_one_another() -> None:
+    """Elements that are put side by side, of one lane at a time since another choice depends on it."""
+    kernel = BlockText([((4, 1), "i8")], [((4, 8), "i8")], (4,), 32)
+    x = kernel.tile(0, (kernel.at[0], None), (1, 1), [0], ', xgpu.place = "shared"')
+    both = kernel.map("abs", kernel.op("concatenate", [x, x], (2,), "i8", "dimension = 0 : i64"))
+    sizes = "edge_padding_low = array<i64: 3>, edge_padding_high = array<i64: 2>, interior_padding = array<i64: 1>"
+    padded = kernel.op("pad", [both, kernel.constant("-1", (), "i8")], (8,), "i8", sizes)
+    kernel.insert(padded, 0, (kernel.at[0], None), [0])
+    (found,) = xgpu.compile(kernel.text()).run(np.array([[-5], [6], [-7], [0]], np.int8), sanitize=True)
+    wanted = [[-1, -1, -1, each, -1, each, -1, -1] for each in (5, 6, 7, 0)]
+    np.testing.assert_array_equal(found, wanted)

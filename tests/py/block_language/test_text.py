@@ -166,12 +166,41 @@ def test_the_plan_is_explained() -> None:
         r"x +bf16\[32,32\] +shared ",
         r"product +f32\[32,32\] +fragments .*programs.py:\d+",
         r"steps \(.*programs.py:\d+\): 2, stages \d+, barriers a step [12]",
-        r"shared memory: \d+ bytes of 232448\n +at 0: x",
+        r"shared memory: \d+ bytes of 232448\n +bytes +tile +from +to +over time\n +steps :\d+ +steps :\d+ +-+\n",
+        r"\n +0 to \d+ +x, 2 buffers +steps :\d+ +steps :\d+ +#+\.*\n +\d+ to \d+ +w, 2 buffers",
         r"memory: 16,660 bytes of arrays, .* blocks read 32,768 bytes of tiles",
         r"products: 524,288 operations",
         r"at least \d+\.\d+ us on sm_90a; 4 blocks, 1 for each multiprocessor",
+        r"expected \d+\.\d+ us, a rough estimate; limits by themselves: memory \d+%, products \d+% of it",
     ):
         assert re.search(expected, plan), expected
+
+
+def test_tiles_that_share_memory_are_explained() -> None:
+    """At each place one after the other: no two are in use in one span."""
+    kernel = xgpu.compile(attention, *types(*[(1, 2, 50, 32)] * 3))
+    rows = re.findall(r"\n +(\d+) to (\d+) +(.+?)  +(\S+ :\d+) +(\S+ :\d+) +([#.]+)", explain_tiles(kernel))
+    assert len(rows) > 8
+    shared = 0
+    for number, (begin, end, *_, used) in enumerate(rows):
+        for first, last, *_, other in rows[:number]:
+            if int(first) <= int(end) and int(begin) <= int(last):
+                shared += 1
+                assert not any(a == b == "#" for a, b in zip(used, other, strict=True))
+    assert shared
+    carried = [row for row in rows if row[2].startswith("carried")]
+    assert all(row[3].startswith("steps :") for row in carried)
+
+
+def test_what_needs_no_memory_has_no_map() -> None:
+    @block.kernel
+    def copied(x: Any) -> Any:
+        (i,) = block.grid(2)
+        return block.store(x.tile((4, 8), (i, 0)) * 2, x.shape, (i, 0))
+
+    plan = explain_tiles(xgpu.compile(copied, jax.ShapeDtypeStruct((8, 8), np.float32)))
+    assert "shared memory: 0 bytes of 232448\n" in plan
+    assert "over time" not in plan
 
 
 def product(emitter: str, **keywords: Any) -> block.Kernel:

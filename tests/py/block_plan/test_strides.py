@@ -132,3 +132,23 @@ def test_the_widest_unit_is_taken() -> None:
     assert copy_unit(rows, (32, 9), 16, (8, 1))[0] == 0
     assert copy_unit(rows, (32, 8), 32, (1, 8)) == (4, "its elements are no neighbours in the array")
     assert copy_unit(rows, (32, 8), 16, (1, 8)) == (0, "its elements are no neighbours in the array")
+
+
+def test_units_are_not_taken_apart_by_swizzles() -> None:
+    rows = IndexingMap((Interval(0, 3),), (Interval(0, 7), Interval(0, 7)), (dim(0) * 8 + symbol(0), symbol(1)))
+    for bits, element_bits, base in itertools.product(range(3), (16, 32, 64), range(4)):
+        unit, why = copy_unit(rows, (32, 8), element_bits, (8, 1), (bits, base, base + 3))
+        together = [
+            each
+            for each in (16, 8, 4)
+            if each * 8 >= element_bits and lie_together(each * 8 // element_bits, (bits, base, base + 3))
+        ]
+        assert unit == max(together, default=0)
+        assert (why is None) == (unit == 16)
+
+
+def lie_together(count: int, swizzle: tuple[int, int, int]) -> bool:
+    """Whether each ``count`` elements from a multiple of it on are neighbours where a swizzle puts them."""
+    bits, base, shift = swizzle
+    places = [at ^ ((at >> shift & (1 << bits) - 1) << base) for at in range(256)]
+    return all(places[at] == places[at // count * count] + at % count for at in range(256))

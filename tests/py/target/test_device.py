@@ -5,8 +5,10 @@ import sys
 
 import pytest
 
-from xgpu.device import _PROCESSORS, DEFAULT_DEVICE, DEVICES, device
-from xgpu.errors import InvalidInput
+import xgpu
+from xgpu.device import _PROCESSORS, DEFAULT_DEVICE, DEVICES, MOST_CLUSTER_BLOCKS, device
+from xgpu.errors import InvalidInput, Unsupported
+from xgpu.tools.fuzzing.blocks.text import BlockText
 
 
 def test_targets() -> None:
@@ -24,6 +26,23 @@ def test_limits_are_consistent(name: str) -> None:
     assert found.shared_bytes <= found.shared_bytes_optin
     assert found.max_threads_per_block <= found.max_threads_per_sm
     assert found.max_threads_per_sm % found.machine.warp_size == 0
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_those_with_clusters_have_the_instructions(name: str) -> None:
+    found = device(name)
+    assert (found.max_cluster_blocks > 1) == ("cluster" in found.machine.instructions)
+    assert found.max_cluster_blocks <= MOST_CLUSTER_BLOCKS == 16
+
+
+@pytest.mark.parametrize(("name", "blocks"), [("sm_80", 2), ("sm_120", 16)])
+def test_clusters_of_more_blocks_are_refused(name: str, blocks: int) -> None:
+    written = BlockText([((32, 8), "f32")], [((32, 8), "f32")], (16,), 32, cluster=blocks)
+    written.insert(written.tile(0, (written.at[0], None), (2, 8)), 0, (written.at[0], None))
+    most = device(name).max_cluster_blocks
+    with pytest.raises(Unsupported, match=f"needs clusters of {blocks} blocks, {name} has at most {most}"):
+        xgpu.compile(written.text(), target=name).ir("ptx")
+    assert ".reqnctapercluster" in xgpu.compile(written.text(), target="sm_90a").ir("ptx")
 
 
 def test_devices_cannot_be_changed() -> None:

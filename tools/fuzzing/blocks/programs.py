@@ -1,7 +1,8 @@
 """Random kernels that are written on tiles, the same for the same seed: products, reductions, moves, steps.
 
 All numbers are small integers, of which every sum and product is exact in its type, in whichever order they are taken.
-So two ways of computing a program give the same, to the bit.
+So two ways of computing a program give the same, to the bit. Some decisions about a kernel are drawn, too: stages of
+steps, layouts, swizzles, places, copies, warps, clusters.
 """
 
 import math
@@ -12,12 +13,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from xgpu.dtypes import dtype_named
+from xgpu.target_machine import WARP_SIZE
+from xgpu.tools.fuzzing.blocks.decisions import Decisions
 from xgpu.tools.fuzzing.blocks.text import BlockText, DrawnTile, Number
 
 _SIZES = (1, 2, 3, 5, 8, 8, 11, 16, 16, 16, 17, 24, 32, 32, 40)
 _TYPES = ("bf16", "bf16", "bf16", "f16", "f32", "f32", "i32", "i8", "f64")
 _MOST_ELEMENTS = 1600
 """Elements of a tile, and products of an element's terms with it."""
+_MOST_FACTOR = 6400
+"""Elements of the second operand of a product of tiles: several have room in shared memory."""
 _EXACT = {"bf16": 128, "f16": 1024, "f32": 1 << 22, "f64": 1 << 50, "i32": 1 << 30, "i8": 127}
 """Integers up to which sums in a type are exact."""
 _BOUND = 4
@@ -51,7 +56,9 @@ class _Generator:
         self._bounds: dict[str, int] = {}
         self._arrays: list[tuple[tuple[int, ...], str]] = []
         grid = tuple(self.random.choice((1, 2, 2, 3)) for _ in range(self.random.choice((1, 1, 2, 2, 3))))
-        self._text = BlockText([], [], grid, self.random.choice((32, 64, 64, 128, 160, 256)))
+        threads = self.random.choice((32, 64, 64, 128, 160, 256))
+        self._decisions = Decisions(self.random, threads // WARP_SIZE)
+        self._text = BlockText([], [], grid, threads, self._decisions.cluster(math.prod(grid)))
         self._scope = _Scope(list(self._text.at))
 
     def program(self) -> DrawnProgram:
@@ -107,14 +114,20 @@ class _Generator:
         whole = [each.count for each in leading]
         for size, number in zip(shape, own, strict=True):
             reached = size * (1 if number is None else number.count)
-            cut = self.random.choice((0, 0, 1, size // 2)) if number is not None else 0
-            whole.append(max(1, reached - cut))
+            whole.append(max(1, reached - self._cut(size, number)))
         self._arrays.append((tuple(whole), element))
         self._text.add_input(tuple(whole), element)
         dropped = range(len(leading))
         at: list[Number | None] = [*leading, *own]
-        tile = self._text.tile(len(self._arrays) - 1, at, [1] * len(leading) + list(shape), list(dropped))
+        given = self._decisions.of_read(shape, element, len(self._scope.at) > len(self._text.at))
+        tile = self._text.tile(len(self._arrays) - 1, at, [1] * len(leading) + list(shape), list(dropped), given)
         return self._note(tile, _INPUT_BOUND)
+
+    def _cut(self, size: int, number: Number | None) -> int:
+        """Return by how much an array is smaller than its tiles."""
+        if number is None and self.random.random() < 0.8:
+            return 0
+        return self.random.choice((0, 0, 1, size // 2, self.random.randrange(size)))
 
     def _write(self, tile: DrawnTile) -> None:
         """Write a tile into a new output, in which each block has its place."""
@@ -126,7 +139,7 @@ class _Generator:
         whole = [each.count for each in leading]
         for size, number in zip(tile.shape, at, strict=True):
             reached = size * (1 if number is None else number.count)
-            whole.append(max(1, reached - (self.random.choice((0, 0, 1, size // 2)) if size > 1 else 0)))
+            whole.append(max(1, reached - self._cut(size, number)))
         output = self._text.add_output(tuple(whole), tile.element)
         self._text.insert(tile, output, [*leading, *at], list(range(len(leading))))
 
@@ -142,7 +155,7 @@ class _Generator:
 
     def _steps(self) -> None:
         """Write steps that carry sums of what their bodies compute, or the largest of it."""
-        count = self.random.choice((1, 2, 2, 3, 4))
+        count = self.random.choice((1, 2, 2, 3, 4, 5))
         outer = self._scope
         before = len(outer.tiles)
         bodies = self.random.randint(1, 2)
@@ -155,6 +168,7 @@ class _Generator:
             self._bounds[init.name] = 0
             inits.append(init)
             plans.append(plan)
+        self._decisions.begin_steps()
         with self._text.steps(count, inits) as steps:
             self._scope = _Scope([*outer.at, steps.number], list(outer.tiles[:before]))
             for (_, _, largest, make), carried in zip(plans, steps.carried, strict=True):
@@ -166,6 +180,7 @@ class _Generator:
                 if self.random.random() < 0.3:
                     yielded = self._text.map("multiply", yielded, self._splat(yielded, self.random.choice((1, -1))))
                 steps.yielded.append(yielded)
+            steps.given = self._decisions.of_steps(len(inits))
         self._scope = outer
         for tile in steps.results:
             exact = tile if tile.element == "i8" else self._clamped(tile)
@@ -201,7 +216,8 @@ class _Generator:
             for side, turn in zip(sides, turned, strict=True)
         ]
         contracted = ((0,) if turned[0] else (1,), (1,) if turned[1] else (0,))
-        made = self._text.dot(tiles[0], tiles[1], contracted, element=_total(element))
+        given = self._decisions.of_product()
+        made = self._text.dot(tiles[0], tiles[1], contracted, element=_total(element), given=given)
         return self._note(made, terms * _BOUND * _BOUND)
 
     def _splat(self, like: DrawnTile, value: int) -> DrawnTile:
@@ -222,7 +238,8 @@ class _Generator:
         """Add an operation on single elements."""
         name = self.random.choice(("add", "subtract", "multiply", "maximum", "minimum", "negate", "abs", "select"))
         if name in ("negate", "abs"):
-            return self._note(self._text.map(name, tile), self._bound(tile))
+            given = self._decisions.of_operation(tile.shape)
+            return self._note(self._text.map(name, tile, attributes=given), self._bound(tile))
         other = self._pick(lambda each: each.element == tile.element and each.shape == tile.shape)
         other = other if other is not None and self.random.random() < 0.7 else self._other(tile)
         tile, other = self._clamped(tile), self._clamped(other)
@@ -233,7 +250,8 @@ class _Generator:
             made = self._text.op("select", [chosen, tile, other], tile.shape, tile.element)
             return self._note(made, _BOUND)
         bound = _BOUND * _BOUND if name == "multiply" else 2 * _BOUND
-        return self._note(self._text.map(name, tile, other), bound)
+        given = self._decisions.of_operation(tile.shape)
+        return self._note(self._text.map(name, tile, other, attributes=given), bound)
 
     def _other(self, tile: DrawnTile) -> DrawnTile:
         """Return a second operand: a constant, numbers of elements, or a broadcast of a smaller tile."""
@@ -266,6 +284,8 @@ class _Generator:
         if rest * columns > _MOST_ELEMENTS or rest * columns * terms > 40 * _MOST_ELEMENTS:
             return None
         batch = tile.shape[:batches]
+        if math.prod(batch) * terms * columns > _MOST_FACTOR:
+            return None
         is_turned = self.random.random() < 0.4
         shape = (*batch, columns, terms) if is_turned else (*batch, terms, columns)
         right = self._varied(self._read(shape, tile.element))
@@ -279,6 +299,7 @@ class _Generator:
             (which, which),
             element,
             self.random.choice(("DEFAULT", "DEFAULT", "HIGHEST")),
+            self._decisions.of_product(),
         )
         return self._clamped_later(made, terms * _BOUND * _BOUND)
 

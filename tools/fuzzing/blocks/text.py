@@ -33,6 +33,8 @@ class Steps:
 
     number: Number
     carried: list[DrawnTile]
+    given: str = ""
+    """Decisions about them, as further attributes."""
     yielded: list[DrawnTile] = field(default_factory=list)
     results: list[DrawnTile] = field(default_factory=list)
 
@@ -51,12 +53,13 @@ class BlockText:
         outputs: Sequence[tuple[Sequence[int], str]],
         grid: Sequence[int],
         threads: int = 128,
+        cluster: int = 1,
     ):
         self.inputs: list[DrawnTile] = []
         self.outputs: list[DrawnTile] = []
         for shape, element in inputs:
             self.add_input(shape, element)
-        self.grid, self.threads = tuple(grid), threads
+        self.grid, self.threads, self.cluster = tuple(grid), threads, cluster
         self.at = [Number(f"%b{n}", count) for n, count in enumerate(grid)]
         self._written: list[str] = []
         self._lines: list[str] = []
@@ -149,6 +152,7 @@ class BlockText:
         batch: tuple[Sequence[int], Sequence[int]] = ((), ()),
         element: str = "f32",
         precision: str = "DEFAULT",
+        given: str = "",
     ) -> DrawnTile:
         """Write a product."""
         free = [
@@ -160,7 +164,7 @@ class BlockText:
         sides += [("lhs_contracting_dimensions", contracted[0]), ("rhs_contracting_dimensions", contracted[1])]
         numbers = ", ".join(f"{name} = {list(which)}" for name, which in sides if which)
         asked = ", ".join([f"#stablehlo<precision {precision}>"] * 2)
-        described = f"dot_dimension_numbers = #stablehlo.dot<{numbers}>, precision_config = [{asked}]"
+        described = f"dot_dimension_numbers = #stablehlo.dot<{numbers}>, precision_config = [{asked}]{given}"
         return self.op("dot_general", [left, right], shape, element, described)
 
     def reduce(self, name: str, tile: DrawnTile, init: DrawnTile, dimensions: Sequence[int]) -> DrawnTile:
@@ -172,11 +176,13 @@ class BlockText:
 
     @contextmanager
     def steps(self, count: int, inits: Sequence[DrawnTile], given: str = "") -> Iterator[Steps]:
-        """Write steps; the body assigns to ``yielded``, and ``results`` are known afterwards."""
+        """Write steps; the body assigns to ``yielded``, or ``given``, and ``results`` are known afterwards."""
         number = self._fresh()
         names = [self._fresh() for _ in inits]
         made = Steps(
-            Number(number, count), [DrawnTile(name, i.shape, i.element) for name, i in zip(names, inits, strict=True)]
+            Number(number, count),
+            [DrawnTile(name, i.shape, i.element) for name, i in zip(names, inits, strict=True)],
+            given,
         )
         result = self._fresh()
         arguments = ", ".join([f"{number}: index", *(f"{each.name}: {each.type}" for each in made.carried)])
@@ -187,7 +193,7 @@ class BlockText:
         types = ", ".join(each.type for each in inits)
         self._lines.append(f'"xgpu.yield"({", ".join(each.name for each in made.yielded)}) : ({types}) -> ()')
         closing = f"({types})" if len(inits) > 1 else types
-        self._lines.append(f"}}) {{count = {count} : i64{given}}} : ({types}) -> {closing}")
+        self._lines.append(f"}}) {{count = {count} : i64{made.given}}} : ({types}) -> {closing}")
         results = [f"{result}#{n}" for n in range(len(inits))] if len(inits) > 1 else [result]
         made.results = [DrawnTile(name, i.shape, i.element) for name, i in zip(results, inits, strict=True)]
 
@@ -206,6 +212,7 @@ class BlockText:
                 f"xgpu.inputs = {len(self.inputs)} : i64",
                 "xgpu.kernel",
                 f"xgpu.schedule = #xgpu.schedule<threads = {self.threads}>",
+                *([f"xgpu.cluster = array<i64: {self.cluster}, 1, 1>"] if self.cluster > 1 else []),
             ]
         )
         parameters = ", ".join(f"{each.name}: {each.type}" for each in arrays)

@@ -89,14 +89,29 @@ PATTERN_BYTES = 1024
 
 
 def copy_unit(
-    map_: IndexingMap, shape: Sequence[int], element_bits: int, strides: Sequence[int]
+    map_: IndexingMap, shape: Sequence[int], element_bits: int, strides: Sequence[int], swizzle: Sequence[int] = ()
 ) -> tuple[int, str | None]:
-    """Return the most bytes that asynchronous copies of a tile move at once, and why not 16; 0 if there are none."""
-    why = chunk_problem(map_, shape, element_bits, strides)
-    for unit in UNITS:
-        if chunk_problem(map_, shape, element_bits, strides, unit) is None:
-            return unit, why
-    return 0, why
+    """Return the most bytes that asynchronous copies of a tile move at once, and why not 16; 0 if there are none.
+
+    ``swizzle`` are the bits, base and shift of its swizzle, if it has one.
+    """
+    why, *others = (_unit_problem(map_, shape, element_bits, strides, swizzle, unit) for unit in UNITS)
+    fitting = (unit for unit, problem in zip(UNITS, (why, *others), strict=True) if problem is None)
+    return next(fitting, 0), why
+
+
+def _unit_problem(
+    map_: IndexingMap,
+    shape: Sequence[int],
+    element_bits: int,
+    strides: Sequence[int],
+    swizzle: Sequence[int],
+    unit: int,
+) -> str | None:
+    problem = chunk_problem(map_, shape, element_bits, strides, unit)
+    if problem is None and swizzle and swizzle[0] and element_bits << swizzle[1] < unit * 8:
+        return f"its swizzle takes units of {unit} bytes apart"
+    return problem
 
 
 def chunk_problem(

@@ -7,7 +7,7 @@ last span are one, which is a bit of its own for what is accessed in them.
 
 from collections.abc import Collection
 
-from xgpu.block_plan.order.events import BlockOrder, StagedGraph
+from xgpu.block_plan.order.events import BlockOrder, Event, StagedGraph
 from xgpu.block_plan.order.meetings import end_of, timeline
 
 
@@ -21,8 +21,7 @@ def lifetimes(plan: StagedGraph, order: BlockOrder, met: Collection[int]) -> dic
     span = 0
     for event, steps in events:
         span += event.node in met
-        copied = {plan.memory[tile] for tile in plan.graph.nodes[event.node].results if tile in plan.memory}
-        accessed = event.reads | event.writes | copied
+        accessed = _accessed(plan, event)
         for tile in accessed:
             first.setdefault(tile, span)
             last[tile] = span
@@ -42,6 +41,45 @@ def lifetimes(plan: StagedGraph, order: BlockOrder, met: Collection[int]) -> dic
         for tile in both:
             found[tile] |= 1 << span + 1 + number
     return found
+
+
+def spans(plan: StagedGraph, order: BlockOrder, met: Collection[int]) -> dict[int, tuple[int, int]]:
+    """Return the first and the last span of each acting node, which differ for steps; there are so many meetings."""
+    found: dict[int, tuple[int, int]] = {}
+    span = 0
+    for event, steps in timeline(plan, order):
+        span += event.node in met
+        found[event.node] = (span, span)
+        if steps >= 0:
+            found[steps] = (found[steps][0], span)
+    return found
+
+
+def ends(plan: StagedGraph, order: BlockOrder) -> dict[int, tuple[int, int]]:
+    """Return which nodes access the memory of each tile first and last: steps, if it is in use through all of them."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    nodes = [event.node for event, _ in timeline(plan, order)]
+    through: dict[int, tuple[int, int]] = {}
+    for place, (event, steps) in enumerate(timeline(plan, order)):
+        for tile in _accessed(plan, event):
+            first.setdefault(tile, place)
+            last[tile] = place
+        if plan.graph.nodes[event.node].kind == "steps":
+            through[event.node] = (place, place)
+        if steps >= 0:
+            through[steps] = (through[steps][0], place)
+    for begin, end in through.values():
+        for tile in _whole(plan, nodes[begin], first, begin):
+            first[tile] = min(first.get(tile, begin), begin)
+            last[tile] = begin if last.get(tile, begin) <= end else last[tile]
+    return {tile: (nodes[first[tile]], nodes[last[tile]]) for tile in first}
+
+
+def _accessed(plan: StagedGraph, event: Event) -> frozenset[int]:
+    """Return the memory that an event accesses, and what it copies ahead."""
+    copied = {plan.memory[tile] for tile in plan.graph.nodes[event.node].results if tile in plan.memory}
+    return event.reads | event.writes | copied
 
 
 def _whole(plan: StagedGraph, steps: int, first: dict[int, int], begin: int) -> set[int]:

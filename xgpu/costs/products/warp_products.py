@@ -7,19 +7,19 @@ from xgpu.device import KIB, Device
 from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE
 
-_SHARED_BYTES_PER_CYCLE = 128
+SHARED_BYTES_PER_CYCLE = 128
 """The bytes that a multiprocessor's shared memory reads or writes in a cycle."""
 _SHARE = 0.9
 """The part of its rate that the best of products reach."""
-_SLOWED_CLOCK = 0.89
+SLOWED_CLOCK = 0.89
 """The clock under the load of tensor cores, as a part of the highest, measured on an H200."""
-_STEP_CYCLES = 150
+STEP_CYCLES = 150
 """The time of a block's step besides: its threads meet, and the first fragments come from shared memory."""
-_CACHED_BYTES_PER_CYCLE = 48
+CACHED_BYTES_PER_CYCLE = 48
 """The bytes of the L2 cache for a multiprocessor in a cycle while all read, as for products of warp groups (H200)."""
-_IN_TURN = 0.1
+IN_TURN = 0.1
 """The part of what is done in less time, products or copies, that what takes longest does not hide."""
-_CACHED = 0.5
+CACHED = 0.5
 """The latency of copies, as a part of that of memory: neighbours have brought most of it into the cache."""
 _STAGES = 3
 """Steps that a block has room for, where no schedule says how many."""
@@ -105,19 +105,19 @@ def warp_product_seconds(
     tiles come in, each warp reads what it multiplies, and loads of single elements pass the same way; or what the cache
     does. The steps of one block take the latency of memory, too.
     """
-    clock = target.clock * _SLOWED_CLOCK
+    clock = target.clock * SLOWED_CLOCK
     at_once = min(resident, -(-tiles // target.sm_count))
     multiplied = tile.m * tile.n * tile.k / (target.products_per_cycle * target.warp_share * _SHARE)
     sizes = (tile.m * tile.k, tile.n * tile.k)
     read = tile.across * sizes[0] + tile.down * sizes[1]
-    moved = _ELEMENT_BYTES * (sum(sizes) + read) / _SHARED_BYTES_PER_CYCLE
+    moved = _ELEMENT_BYTES * (sum(sizes) + read) / SHARED_BYTES_PER_CYCLE
     loads = sum(size / WARP_SIZE for size, unit in zip(sizes, units, strict=True) if unit == _ELEMENT_BYTES)
-    parts = (multiplied, moved + loads, tile.step_bytes / _CACHED_BYTES_PER_CYCLE)
-    work = max(parts) + _IN_TURN * (sum(parts) - max(parts))
+    parts = (multiplied, moved + loads, tile.step_bytes / CACHED_BYTES_PER_CYCLE)
+    work = max(parts) + IN_TURN * (sum(parts) - max(parts))
     ahead = 1 if loads else stages - 1
-    latency = _CACHED * target.memory_latency / ahead
-    step = max(at_once * work / clock, (work + _STEP_CYCLES) / clock, latency)
-    result = _RESULT_SECONDS + at_once * 2 * result_bytes / _SHARED_BYTES_PER_CYCLE / clock
+    latency = CACHED * target.memory_latency / ahead
+    step = max(at_once * work / clock, (work + STEP_CYCLES) / clock, latency)
+    result = _RESULT_SECONDS + at_once * 2 * result_bytes / SHARED_BYTES_PER_CYCLE / clock
     waves = -(-tiles // (target.sm_count * at_once))
     return target.launch_seconds + waves * (-(-k // tile.k) * step + result)
 
@@ -140,7 +140,7 @@ def is_fast(sizes: tuple[int, int, int, int], units: tuple[int, int], result_byt
         if tile.held(units) <= MOST_HELD
     )
     share = _SHARE if min(units) >= ALIGNED_BYTES else _SHARE * UNALIGNED_SHARE
-    rate = target.sm_count * target.clock * _SLOWED_CLOCK * share * target.products_per_cycle
+    rate = target.sm_count * target.clock * SLOWED_CLOCK * share * target.products_per_cycle
     moved = batch * (_ELEMENT_BYTES * (m * k + k * n) + result_bytes * m * n)
     library = max(math.prod(sizes) / rate, moved / target.memory_bandwidth)
     return least <= _SLOWER * (library + _LIBRARY_LAUNCHES * target.launch_seconds)

@@ -60,7 +60,8 @@ def make_ready(module: ir.Module, launch: DriverLaunch, buffers: Sequence[tuple[
     """
     operations = [op.operation for op in module.body.operations]
     if not sanitize and not any(is_tile(op) or (op.name == "llvm.func" and _has_calls(op)) for op in operations):
-        return Ready(module, launch, loop_driver(launch))
+        alone = _one_by_one(launch)
+        return Ready(module, alone, loop_driver(alone))
     with module.context, ir.Location.unknown():
         copy = copy_module(module)
         kernel = _function(copy, launch.name)
@@ -78,6 +79,11 @@ def _has_calls(function: ir.Operation) -> bool:
     return bool(sync_calls(function) or block_calls(function))
 
 
+def _one_by_one(launch: DriverLaunch) -> DriverLaunch:
+    """Return the launch of a kernel whose blocks ask nothing of each other: each runs alone, whatever its cluster."""
+    return replace(launch, cluster=(1, 1, 1))
+
+
 def _with_driver(
     module: ir.Module, kernel: ir.Operation, launch: DriverLaunch, tiles: Sequence[ContextTile], checks: Checks | None
 ) -> Ready:
@@ -87,7 +93,7 @@ def _with_driver(
     if any(block_calls(function) for function in defined_functions(module)):
         return _with_clusters(module, kernel, launch, end, checks)
     frames = round_up(end, FRAME_ALIGNMENT)
-    launch = replace(launch, frames=frames)
+    launch = replace(_one_by_one(launch), frames=frames)
     sites = find_sites(module, kernel)
     if not sites:
         return Ready(module, launch, loop_driver(launch), frames, end, checks=checks)

@@ -60,3 +60,18 @@ module attributes {xgpu.level = "tiles"} {
     return %0 : tensor<64x64xbf16>
   }
 }
+
+// -----
+
+// Masks are of copies by TMA.
+
+func.func @k(%arg0: tensor<8x8xf32>, %arg1: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {xgpu.block = array<i64: 32, 1, 1>, xgpu.cluster = array<i64: 2, 1, 1>, xgpu.emitter = "block", xgpu.grid = array<i64: 2, 1, 1>, xgpu.inputs = 1 : i64, xgpu.kernel, xgpu.schedule = #xgpu.schedule<threads = 32>} {
+  %0 = "xgpu.blocks"(%arg1) ({
+  ^bb0(%i: index, %out: tensor<8x8xf32>):
+    // expected-error @below {{attribute 'xgpu.multicast': expected 'xgpu.copy' to be bulk with it, got async}}
+    %x = "xgpu.tile"(%arg0, %i) {map = #xgpu.map<(d0)[s0, s1] -> (d0 * 4 + s0, s1), d0 in [0, 1], s0 in [0, 3], s1 in [0, 7]>, xgpu.copy = "async", xgpu.multicast = array<i64: 1, 2>} : (tensor<8x8xf32>, index) -> tensor<4x8xf32>
+    %1 = "xgpu.insert_tile"(%x, %out, %i) {map = #xgpu.map<(d0)[s0, s1] -> (d0 * 4 + s0, s1), d0 in [0, 1], s0 in [0, 3], s1 in [0, 7]>} : (tensor<4x8xf32>, tensor<8x8xf32>, index) -> tensor<8x8xf32>
+    "xgpu.yield"(%1) : (tensor<8x8xf32>) -> ()
+  }) {grid = array<i64: 2>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}

@@ -199,6 +199,50 @@ def test_gradients(function: Callable[..., Any], shapes: tuple[tuple[int, ...], 
         assert error <= _ROUNDING * np.sqrt(np.mean(exact**2))
 
 
+@pytest.mark.parametrize("function", [einsum_attention, causal])
+def test_gradients_are_finite_differences(function: Callable[..., Any]) -> None:
+    """Along directions of each operand, of attention in float64 and, by wider steps, of the kernel itself."""
+    shape = (1, 40, 2, 32)
+    both = xgpu.compile(with_gradients(function), *[_spec(*shape)] * 4)
+    g, *operands = _of_tf32(*[shape] * 4)
+    mask = np.tril(np.ones((shape[1], shape[1]), bool)) if function is causal else None
+    _, *gradients = both.run(g, *operands)
+    forward = _compiled(function, *[_spec(*shape)] * 3)
+
+    def exact(*arrays: Any) -> float:
+        return float(np.sum(np.asarray(g, np.float64) * _attended(*arrays, mask)))
+
+    def own(*arrays: Any) -> float:
+        return float(np.sum(np.asarray(g, np.float64) * forward.run(*(each.astype(np.float32) for each in arrays))[0]))
+
+    for number, gradient in enumerate(gradients):
+        size = np.linalg.norm(np.asarray(gradient, np.float64))
+        for seed in range(3):
+            # Steep enough for the rounding of the kernel's results not to matter, and no two the same.
+            drawn = np.random.default_rng(seed).standard_normal(shape)
+            along = drawn / np.linalg.norm(drawn) + np.asarray(gradient, np.float64) / size
+            along /= np.linalg.norm(along)
+            slope = float(np.sum(np.asarray(gradient, np.float64) * along))
+            assert abs(_difference(exact, operands, number, along, 1e-4) - slope) <= _ROUNDING / 2 * size
+            assert abs(_difference(own, operands, number, along, 0.25) - slope) <= 0.01 * abs(slope)
+
+
+def _attended(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return np.einsum("bhqk,bkhd->bqhd", _weights(q, k, mask), np.asarray(v, np.float64))
+
+
+def _difference(
+    function: Callable[..., float], operands: list[Any], number: int, along: np.ndarray[Any, Any], step: float
+) -> float:
+    """Return the slope of a function along a direction of one operand, by the central difference."""
+    ends = []
+    for sign in (1, -1):
+        moved = [np.asarray(each, np.float64) for each in operands]
+        moved[number] = moved[number] + sign * step * along
+        ends.append(function(*moved))
+    return (ends[0] - ends[1]) / (2 * step)
+
+
 def test_gradients_of_parts_of_one_array() -> None:
     """A gradient is read where the products of others are still to come: copies are known there."""
 

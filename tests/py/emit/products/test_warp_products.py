@@ -67,8 +67,26 @@ def _drawn(count: int) -> list[tuple[str, str, str, str, int, int, int, int]]:
     return found
 
 
+_RAGGED = [
+    (target, order, "bf16", result, 1, *sizes)
+    for target, order, result, sizes in (
+        ("sm_90a", "mk,kn", "f32", (5, 5, 5)),
+        ("sm_80", "km,nk", "bf16", (5, 5, 5)),
+        ("sm_90a", "mk,kn", "bf16", (96, 96, 57)),
+        ("sm_80", "mk,nk", "f32", (96, 96, 57)),
+        ("sm_90a", "mk,kn", "bf16", (405, 435, 63)),
+        ("sm_120", "km,kn", "f32", (405, 435, 63)),
+        ("sm_90a", "mk,kn", "bf16", (381, 504, 62)),
+        ("sm_90a", "mk,nk", "f32", (381, 504, 62)),
+    )
+]
+"""Sizes of which hardly any is a multiple of a tile, of a row of 16 bytes, or of an instruction's."""
+
+
 @pytest.mark.parametrize(
-    ("target", "order", "operands", "result", "batch", "m", "n", "k"), _drawn(effort.by_level(4, 12, 400)), ids=str
+    ("target", "order", "operands", "result", "batch", "m", "n", "k"),
+    [*_RAGGED, *_drawn(effort.by_level(4, 12, 400))],
+    ids=str,
 )
 def test_sizes(target: str, order: str, operands: str, result: str, batch: int, m: int, n: int, k: int) -> None:
     sizes = {"m": m, "n": n, "k": k}

@@ -253,3 +253,14 @@ def test_kernels_as_text() -> None:
     run_clusters = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_void_p)(code.address)
     run_clusters((ctypes.c_void_p * 1)(out.ctypes.data), 0, code.clusters, context.ctypes.data)
     assert code.clusters == 2 and out.reshape(4, 64)[:, 0].tolist() == [64, 0, 192, 128]
+
+
+@pytest.mark.parametrize("sanitize", [False, True])
+@pytest.mark.parametrize("meeting", ["", "  gpu.barrier\n", f"{at('mine', 'shared', '0')}\n"])
+def test_all_blocks_of_clusters_run_that_ask_nothing_of_each_other(meeting: str, sanitize: bool) -> None:
+    body = f"""{meeting}  %first = arith.muli %block_x, %c64 : i32
+  %value = arith.addi %first, %t : i32
+  %to = llvm.getelementptr %out[%value] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+  llvm.store %value, %to : i32, !llvm.ptr<1>"""
+    found = run(body, sanitize=sanitize, grid=(4, 1, 1), attributes=", xgpu.cluster = array<i64: 2, 1, 1>")
+    np.testing.assert_array_equal(found, np.arange(256))
