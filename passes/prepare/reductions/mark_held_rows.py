@@ -80,7 +80,7 @@ def _is_short(op: ir.Operation) -> bool:
 
 
 class _Rows:
-    """What follows a short reduction: more reductions of the same rows, numbers of which a row has one, and rows."""
+    """All that follows a short reduction: reductions of the same rows, numbers of which a row has one, and rows."""
 
     def __init__(self, first: ir.Operation):
         self._shape = ReductionShape.of(first)
