@@ -10,11 +10,11 @@
 // CHECK: %[[SQUARE:.*]] = arith.mulf %[[X]], %[[X]]
 // CHECK: %[[NEXT:.*]] = arith.addf %[[PARTIAL]], %[[SQUARE]]
 // CHECK: "xgpu.yield"(%[[NEXT]])
-// CHECK: d0 in [0, 7], s0 in [0, 6]
+// CHECK: d0 in [0, 7], s0 in [0, 3]
 // CHECK: return %[[SUM]]
-func.func @main(%x: tensor<8x7xf32>) -> tensor<8xf32> {
+func.func @main(%x: tensor<8x4xf32>) -> tensor<8xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  %0 = stablehlo.multiply %x, %x : tensor<8x7xf32>
-  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x7xf32>, tensor<f32>) -> tensor<8xf32>
+  %0 = stablehlo.multiply %x, %x : tensor<8x4xf32>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
   return %1 : tensor<8xf32>
 }
