@@ -39,7 +39,8 @@ class MarkHeldRows(BlockRewrite):
     of three coordinates need no kernel. But what reads the row once more beside its reductions, as a softmax over eight
     classes does, would compute each of them for each element of the row, or store them. So would a reduction of what
     another one is a part of, where a thread computes neighbouring columns. One kernel of the rows computes all of it
-    once, where all that follows is such or stored. Rows of more than 16 bytes are read by several threads side by side.
+    once, where all that follows is such or stored. Rows of more than 16 bytes, of which vectors begin at even places,
+    are read by several threads side by side.
     Needs: reductions in their last shapes; all that says what XLA computes, which is stored.
 
     ```mlir
@@ -98,7 +99,7 @@ class _Rows:
         """Whether a kernel of the rows is expected to be faster than loops that compute the reductions again."""
         elements, is_column = self._shape.per_result, not self._shape.is_rows
         widest = max(dtype_of(value).storage_bits for op in self.reductions for value in op.operands)
-        if not is_column and elements * widest > _VECTOR_BITS:
+        if not is_column and elements * widest > _VECTOR_BITS and not elements % 2:
             return True
         if any(self._forms[value] is None for value in self._stored):
             return elements > _FEW or self._work(self.reductions) >= _MANY

@@ -186,6 +186,20 @@ def test_threads_of_many_short_rows_read_two_vectors() -> None:
     assert lanes(1 << 20, 100, 32) == 4
 
 
+def test_threads_of_short_rows_have_16_bytes_in_flight() -> None:
+    """Rows of odd lengths are read element by element, by as few lanes as that takes where rows are many."""
+
+    def lanes(minor: int, rows: int = 1 << 20, bits: int = 32) -> int:
+        shape = ReductionShape((rows, minor), (1,))
+        vector = 16 * 8 // bits
+        return RowSchedule.chosen(shape, [bits], [own_start(shape)], device("sm_90a"), vector, False).lanes
+
+    assert [lanes(minor) for minor in (5, 7, 9, 13, 15, 31, 63)] == [1, 2, 2, 4, 4, 8, 16]
+    assert [lanes(minor, bits=16) for minor in (7, 13, 15)] == [1, 1, 2]
+    # As many as there are threads for.
+    assert [lanes(15, rows=1 << 12), lanes(15, rows=1 << 16)] == [16, 8]
+
+
 def test_rows_of_what_caches_deliver_have_few_threads() -> None:
     """Those of distances between all pairs: each row reads two of few vectors."""
 

@@ -69,7 +69,8 @@ ROW, COLUMN, LOOP = "reduce_row", "reduce_column", "loop"
         ((3301, 64), 0, {COLUMN}),
         ((70000, 5, 4), (0, 2), (COLUMN, LOOP)),
         ((5, 0), 1, {LOOP}),
-        ((7, 8), 1, {LOOP}),
+        ((7, 8), 1, {ROW}),
+        ((8, 7), 1, {LOOP}),
     ],
     ids=str,
 )

@@ -115,9 +115,10 @@ class RowSchedule(BlockSchedule):
                 aligned = True
             else:
                 vector = alignment(starts)
-        step = max(1, sum(widths) * vector // 8)
+        moved = sum(widths) * vector // 8
+        step = max(1, moved)
         vectors = -(-(minor + (vector - 1 if aligned else 0)) // vector)
-        lanes, outer_lanes = (1, 1) if in_order and outer > 1 else _lanes(rows, outer, vectors, step, target)
+        lanes, outer_lanes = (1, 1) if in_order and outer > 1 else _lanes(rows, outer, vectors, moved, target)
         if not widths and outer == 1:
             lanes = _lanes_of_cached(rows, vectors, vector * code, lanes, target)
         steps, outer_steps = -(-vectors // lanes), -(-outer // outer_lanes)
@@ -277,12 +278,19 @@ def _lanes_of_cached(rows: int, vectors: int, code: int, most: int, target: Devi
     return min(enough, key=cycles) if enough and most <= WARP else most
 
 
-def lanes_of_a_warp(rows: int, vectors: int, step: int, target: Device) -> int:
-    """Return the lanes that share a row of ``vectors`` of ``step`` bytes: with two for each lane if rows are many.
+def lanes_of_a_warp(rows: int, vectors: int, step: int, target: Device, moves: int = 1) -> int:
+    """Return the lanes that share a row of ``vectors`` of ``step`` bytes: fewer than there could be if rows are many.
 
-    Threads that make a single access have too little in flight, for all that there are.
+    The bytes are those of so many ``moves``, as of arrays that are read and then stored.
+
+    Threads that make a single access, or few short ones, have too little in flight, for all that there are.
     """
     lanes, longest = best_lanes(vectors), target.max_vector_bytes
+    # What caches deliver is no bytes here, and is soon there.
+    while lanes > 1 and 0 < -(-vectors // lanes) * step < moves * longest:
+        if rows * lanes // 2 < target.resident_threads:
+            break
+        lanes //= 2
     is_single = lanes == vectors > 1 and longest <= step < 2 * longest
     return lanes // 2 if is_single and rows * lanes // 2 >= target.resident_threads else lanes
 
