@@ -28,6 +28,8 @@ from xgpu.records import dataclass
 
 ALIGNMENT, PATTERN_ALIGNMENT = 128, 1024
 """Tiles begin at multiples of so many bytes, as copies of whole tiles ask for; those that these swizzle, of more."""
+_LEAST_ALIGNMENT = 16
+"""Bytes at a multiple of which tiles begin that are placed by hand: those of the widest access."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class PlaceTiles(Pass):
             for tile, at in kernel.given(attributes.OFFSET).items()
             if tile in plan.memory
         }
+        for number_, at in wanted.items():
+            least = min(blocks[number_].alignment, _LEAST_ALIGNMENT)
+            if at % least:
+                op = kernel.ops[kernel.graph.maker[memories[number_]]]
+                refuse_decision(op, attributes.OFFSET, f"a multiple of {least} bytes", at)
         placement = place(blocks, wanted)
         for first, second in overlaps(blocks, placement.offsets):
             op = kernel.ops[kernel.graph.maker[memories[second]]]

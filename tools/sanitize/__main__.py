@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("sanitize", description=__doc__)
     parser.add_argument("words", nargs="*", help="run only cases whose name contains one of these")
     parser.add_argument("--tools", default=",".join(TOOLS), help="of compute-sanitizer; all of these if left out")
-    parser.add_argument("--jobs", type=int, default=12, help="processes at one time; 12")
+    parser.add_argument("--jobs", type=int, choices=range(1, 65), default=12, metavar="N", help="processes; 12")
     parser.add_argument("--limit", type=float, default=90.0, help="seconds of one process; 90")
     parser.add_argument("--seconds", type=float, default=100.0, help="begin no process after this time; 100")
     parser.add_argument("--one", choices=tuple(CASES), help="run this case without the sanitizer")

@@ -13,6 +13,7 @@ import xgpu
 from xgpu import block
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.interface.api import compile_to
+from xgpu.tools.timing.side_by_side import difference
 
 _ALL = xgpu.Options(products="all")
 _TOLERANCE = 0.05
@@ -99,10 +100,5 @@ def run_one(name: str, on: str) -> str:
     if name == "product of groups":
         arrays[2] = np.array([40, 0, 130, 1, 100], np.int32)
     found, wanted = program.run(*arrays, on=on), program.reference(*arrays)
-    error = max(map(_difference, found, wanted))
+    error = max(difference(*each) for each in zip(found, wanted, strict=True))
     return f"results {'ok' if error <= _TOLERANCE else 'WRONG'} {error:.1e}"
-
-
-def _difference(found: Any, wanted: Any) -> float:
-    found, wanted = (np.asarray(each, np.float64) for each in (found, wanted))
-    return float(np.max(np.abs(found - wanted)) / max(1e-30, float(np.max(np.abs(wanted)))))

@@ -220,7 +220,7 @@ def _measure(row: Row, case: Case, functions: Mapping[str, Any], rounds: int) ->
         except Exception as error:
             row.notes.append(f"{who} FAILED: {problem(error)}")
     if OURS in results and (wanted := next((results[who] for who in case.others if who in results), None)):
-        row.difference = max(map(_difference, results[OURS], wanted))
+        row.difference = max(map(difference, results[OURS], wanted))
         row.is_right = row.difference <= case.tolerance
     times: dict[str, list[float]] = {who: [] for who in results}
     for _ in range(rounds):
@@ -243,10 +243,10 @@ def _sample(results: Any) -> list[Any]:
     return [each[:: max(1, each.size // _COMPARED) | 1] for each in flat]
 
 
-def _difference(found: Any, wanted: Any) -> float:
-    """Return the largest difference, of the largest element; infinite for what is no number."""
-    found, wanted = found.astype(np.float64), wanted.astype(np.float64)
-    if found.shape != wanted.shape or not np.isfinite(found).all():
+def difference(found: Any, wanted: Any) -> float:
+    """Return the largest difference, of the largest element; infinite for what is no number, in either."""
+    found, wanted = np.asarray(found).astype(np.float64), np.asarray(wanted).astype(np.float64)
+    if found.shape != wanted.shape or not (np.isfinite(found).all() and np.isfinite(wanted).all()):
         return math.inf
     return float(np.max(np.abs(found - wanted)) / max(1e-30, float(np.max(np.abs(wanted)))))
 

@@ -169,7 +169,7 @@ def _check_of_emitter(emitter: str | None, threads: object, copy: str | None, sc
         raise wrong(f"block.kernel: emitter '{emitter}': {said}: expected no threads, got {threads!r}")
     if emitter not in _OTHERS and schedule:
         raise wrong(
-            f"block.kernel: only the emitters {', '.join(_OTHERS)} have a schedule: expected none, got {schedule}"
+            f"block.kernel: of emitters, only {', '.join(_OTHERS)} has a schedule: expected none, got {schedule}"
         )
     if copy not in (None, *_COPIES):
         raise wrong(f"block.kernel: expected a copy of {', '.join(_COPIES)}, got {copy!r}")

@@ -13,6 +13,7 @@ from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.registers import FEWEST_COLUMNS
 from xgpu.costs.values import instructions
 from xgpu.dialects.attributes import HELD
+from xgpu.dialects.attributes import PRODUCT as PRODUCT_MARK
 from xgpu.fusion.fallback import fallback_reason
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
@@ -116,7 +117,7 @@ class _Rows:
                 seen += 1
                 if seen > _MOST_VISITED:
                     return False
-                if block_of(user.operands[0]) != block_of(value) or _stores(user):
+                if user.block != block_of(value) or _stores(user):
                     self._stored.add(value)
                 elif any(each in self._forms for each in user.results):
                     continue
@@ -145,9 +146,10 @@ class _Rows:
         self._forms[result] = None
         if form is None:
             return kind == "elementwise" or is_bitcast(user)
-        read = accesses(user)[0]
-        row = self._shape.row_map_of(shape)
-        return kind == "indexing" and not read.runtime and read.map.compose(form.backward).simplify() == row
+        reads = accesses(user)
+        if kind != "indexing" or len(reads) != 1 or reads[0].runtime:
+            return False
+        return reads[0].map.compose(form.backward).simplify() == self._shape.row_map_of(shape)
 
     def _work(self, reductions: Sequence[ir.Operation]) -> int:
         """Return about how many instructions it is to compute ``reductions`` of a row."""
@@ -165,7 +167,10 @@ class _Rows:
 
 
 def _stores(user: ir.Operation) -> bool:
-    """Whether what ``user`` reads is stored for it: it ends a block, is computed by XLA, or multiplies matrices."""
-    if user.name not in OPERATIONS or fallback_reason(user) is not None:
-        return True
-    return OPERATIONS[user.name].kind == "contract" and is_hero(user)
+    """Whether what ``user`` reads is stored for it: it ends a block, is computed by XLA, or by a kernel of a product.
+
+    Not for a loop, which may become a kernel that computes what it starts from.
+    """
+    if user.name == "stablehlo.while":
+        return False
+    return user.name not in OPERATIONS or fallback_reason(user) is not None or PRODUCT_MARK in user.attributes

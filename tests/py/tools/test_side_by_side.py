@@ -306,3 +306,11 @@ def test_tables(
     found = capsys.readouterr().out
     assert re.search(r"^gated MLP, 1 +[0-9.]+ +[0-9.]+ +- +[0-9.]+  ok .* loop", found, re.M)
     assert re.search(r"^geometric mean of 2, beside the best of the others: [0-9.]+$", found, re.M)
+
+
+def test_what_is_no_number_is_no_result() -> None:
+    ones, nothing = np.ones(3, np.float32), np.array([1, np.nan, 1], np.float32)
+    assert side_by_side.difference(ones, ones) == 0
+    assert side_by_side.difference(ones * 1.5, ones) == 0.5
+    for found, wanted in ((nothing, ones), (ones, nothing), (nothing, nothing), (ones[:2], ones)):
+        assert side_by_side.difference(found, wanted) == np.inf

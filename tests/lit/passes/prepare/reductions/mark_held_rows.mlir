@@ -121,3 +121,32 @@ func.func @main(%x: tensor<4x4xf32>, %y: tensor<64x8xf32>, %z: tensor<64x8xi4>) 
   %small = stablehlo.reduce(%z init: %none) applies stablehlo.add across dimensions = [1] : (tensor<64x8xi4>, tensor<i4>) -> tensor<64xi4>
   return %d, %last, %small : tensor<4x4xf32>, tensor<64xf32>, tensor<64xi4>
 }
+
+// -----
+
+// Sums that are gathered are those of other rows; a loop may compute what it starts from.
+
+// CHECK-LABEL: func.func @main(
+// CHECK-NOT:     xgpu.held
+func.func @main(%w: tensor<100x4xf32>, %at: tensor<100x4x1xi32>, %x: tensor<64x4xf32>) -> (tensor<100x4xf32>, tensor<64x4xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %sum = stablehlo.reduce(%w init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<100x4xf32>, tensor<f32>) -> tensor<100xf32>
+  %sums = "stablehlo.gather"(%sum, %at) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2>, slice_sizes = array<i64: 1>}> : (tensor<100xf32>, tensor<100x4x1xi32>) -> tensor<100x4xf32>
+  %r = stablehlo.divide %w, %sums : tensor<100x4xf32>
+  %n = stablehlo.constant dense<3> : tensor<i32>
+  %i = stablehlo.constant dense<0> : tensor<i32>
+  %total = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<64x4xf32>, tensor<f32>) -> tensor<64xf32>
+  %totals = stablehlo.broadcast_in_dim %total, dims = [0] : (tensor<64xf32>) -> tensor<64x4xf32>
+  %start = stablehlo.divide %x, %totals : tensor<64x4xf32>
+  %l:2 = stablehlo.while(%k = %i, %y = %start) : tensor<i32>, tensor<64x4xf32>
+  cond {
+    %c = stablehlo.compare LT, %k, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %j = stablehlo.add %k, %one : tensor<i32>
+    %z = stablehlo.sine %y : tensor<64x4xf32>
+    stablehlo.return %j, %z : tensor<i32>, tensor<64x4xf32>
+  }
+  return %r, %l#1 : tensor<100x4xf32>, tensor<64x4xf32>
+}
