@@ -199,6 +199,13 @@ def test_threads_of_short_rows_have_16_bytes_in_flight() -> None:
     # As many as there are threads for.
     assert [lanes(15, rows=1 << 12), lanes(15, rows=1 << 16)] == [16, 8]
 
+    def lanes_of_held(minor: int, bits: int) -> int:
+        shape = ReductionShape((1 << 20, minor), (1,))
+        return RowsSchedule.chosen(shape, [bits, bits], [own_start(shape)], device("sm_90a"), 128 // bits).lanes
+
+    # What is stored again has four accesses each way, so that neighbours write runs.
+    assert [[lanes_of_held(minor, bits) for minor in (5, 7, 13, 15, 31)] for bits in (32, 16)] == [[1, 2, 4, 4, 8]] * 2
+
 
 def test_rows_of_what_caches_deliver_have_few_threads() -> None:
     """Those of distances between all pairs: each row reads two of few vectors."""

@@ -49,6 +49,8 @@ EVEN = 0.85
 """The share of lanes with work at which a row counts as evenly divided."""
 MOST_TOGETHER = 64
 """Steps that come together at most: code grows with them."""
+_STORED_STEPS = 4
+"""Accesses of a lane to a short row that is stored again: by more, neighbouring lanes write elements far apart."""
 _CODE_OF_ROW = 32
 """Instructions that each thread of a row executes besides those of its elements: where the row is, and its result."""
 _CODE_OF_READS = 4
@@ -278,18 +280,21 @@ def _lanes_of_cached(rows: int, vectors: int, code: int, most: int, target: Devi
     return min(enough, key=cycles) if enough and most <= WARP else most
 
 
-def lanes_of_a_warp(rows: int, vectors: int, step: int, target: Device, moves: int = 1) -> int:
+def lanes_of_a_warp(rows: int, vectors: int, step: int, target: Device, is_stored: bool = False) -> int:
     """Return the lanes that share a row of ``vectors`` of ``step`` bytes: fewer than there could be if rows are many.
 
-    The bytes are those of so many ``moves``, as of arrays that are read and then stored.
-
-    Threads that make a single access, or few short ones, have too little in flight, for all that there are.
+    Threads that make a single access, or few short ones, have too little in flight, for all that there are. Rows that
+    are stored again move as many bytes each way, in four accesses at most: in more, they would write single elements.
     """
     lanes, longest = best_lanes(vectors), target.max_vector_bytes
-    # What caches deliver is no bytes here, and is soon there.
-    while lanes > 1 and 0 < -(-vectors // lanes) * step < moves * longest:
-        if rows * lanes // 2 < target.resident_threads:
-            break
+
+    def is_little() -> bool:
+        steps = -(-vectors // lanes)
+        is_short = steps * step < longest or (is_stored and steps < _STORED_STEPS and steps * step < 2 * longest)
+        # What caches deliver is no bytes here, and is soon there.
+        return step > 0 and is_short
+
+    while lanes > 1 and is_little() and rows * lanes // 2 >= target.resident_threads:
         lanes //= 2
     is_single = lanes == vectors > 1 and longest <= step < 2 * longest
     return lanes // 2 if is_single and rows * lanes // 2 >= target.resident_threads else lanes

@@ -87,7 +87,7 @@ class RowsSchedule(BlockSchedule):
         minor, rows, held = shape.reduced[-1], shape.results, held_elements(widths, target)
         vector = alignment(starts) if plain.aligned else plain.vector
         vectors = -(-minor // vector)
-        lanes = lanes_of_a_warp(rows, vectors, sum(widths) * vector // 8, target, moves=2)
+        lanes = lanes_of_a_warp(rows, vectors, sum(widths) * vector // 8, target, is_stored=True)
         while 2 * lanes <= target.max_threads_per_block and (
             minor > lanes * held or (2 * lanes <= vectors and 2 * rows * lanes <= target.resident_threads)
         ):
