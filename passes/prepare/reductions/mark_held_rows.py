@@ -11,7 +11,7 @@ from xgpu.analysis.heroes import SMALL_REDUCTION, Form, follow, is_hero, is_pack
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.registers import FEWEST_COLUMNS
-from xgpu.costs.values import instructions
+from xgpu.costs.values import elements, instructions
 from xgpu.dialects.attributes import HELD
 from xgpu.dialects.attributes import PRODUCT as PRODUCT_MARK
 from xgpu.fusion.fallback import fallback_reason
@@ -98,15 +98,15 @@ class _Rows:
 
     def pay(self) -> bool:
         """Whether a kernel of the rows is expected to be faster than loops that compute the reductions again."""
-        elements, is_column = self._shape.per_result, not self._shape.is_rows
+        length, is_column = self._shape.per_result, not self._shape.is_rows
         widest = max(dtype_of(value).storage_bits for op in self.reductions for value in op.operands)
-        if not is_column and elements * widest > _VECTOR_BITS and not elements % 2:
+        if not is_column and length * widest > _VECTOR_BITS and not length % 2 and self._are_in_memory():
             return True
         if any(self._forms[value] is None for value in self._stored):
-            return elements > _FEW or self._work(self.reductions) >= _MANY
+            return length > _FEW or self._work(self.reductions) >= _MANY
         *read_again, _ = self.reductions
-        is_many = is_column and elements > _FEW + 1
-        return bool(read_again) and (is_many or elements * self._work(read_again) >= _MANY)
+        is_many = is_column and length > _FEW + 1
+        return bool(read_again) and (is_many or length * self._work(read_again) >= _MANY)
 
     def _follow(self) -> bool:
         """Find all that follows; returns whether that is few operations."""
@@ -151,19 +151,25 @@ class _Rows:
             return False
         return reads[0].map.compose(form.backward).simplify() == self._shape.row_map_of(shape)
 
+    def _are_in_memory(self) -> bool:
+        """Whether an array as large as the rows is read: what is computed of smaller ones is in caches."""
+        for op in islice(backward_slice(self.reductions[0].operands, self._stops), _MOST_VISITED):
+            if any(self._stops(each) and elements(each) >= self._shape.elements for each in op.operands):
+                return True
+        return any(self._stops(each) and elements(each) >= self._shape.elements for each in self.reductions[0].operands)
+
     def _work(self, reductions: Sequence[ir.Operation]) -> int:
         """Return about how many instructions it is to compute ``reductions`` of a row."""
-        made = {value for op in self.reductions for value in op.results}
-
-        def stops(value: ir.Value) -> bool:
-            op = defining_op(value)
-            return op is None or value in made or is_hero(op) or fallback_reason(op) is not None
-
         total = 0
         for op in reductions:
-            before = islice(backward_slice(op.operands, stops), _MOST_VISITED)
+            before = islice(backward_slice(op.operands, self._stops), _MOST_VISITED)
             total += self._shape.per_result * (1 + sum(map(instructions, before)))
         return total
+
+    def _stops(self, value: ir.Value) -> bool:
+        """Whether ``value`` is in memory, or a result of these reductions."""
+        op = defining_op(value)
+        return op is None or op in self.reductions or is_hero(op) or fallback_reason(op) is not None
 
 
 def _stores(user: ir.Operation) -> bool:

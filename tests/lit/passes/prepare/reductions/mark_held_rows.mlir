@@ -150,3 +150,19 @@ func.func @main(%w: tensor<100x4xf32>, %at: tensor<100x4x1xi32>, %x: tensor<64x4
   }
   return %r, %l#1 : tensor<100x4xf32>, tensor<64x4xf32>
 }
+
+// -----
+
+// Distances of all pairs: caches deliver the rows, of which each is computed where its sum is.
+
+// CHECK-LABEL: func.func @main(
+// CHECK-NOT:     xgpu.held
+func.func @main(%x: tensor<1024x8xui32>, %y: tensor<4096x8xui32>) -> tensor<1024x4096xui32> {
+  %zero = stablehlo.constant dense<0> : tensor<ui32>
+  %a = stablehlo.broadcast_in_dim %x, dims = [0, 2] : (tensor<1024x8xui32>) -> tensor<1024x4096x8xui32>
+  %b = stablehlo.broadcast_in_dim %y, dims = [1, 2] : (tensor<4096x8xui32>) -> tensor<1024x4096x8xui32>
+  %d = stablehlo.xor %a, %b : tensor<1024x4096x8xui32>
+  %c = stablehlo.popcnt %d : tensor<1024x4096x8xui32>
+  %s = stablehlo.reduce(%c init: %zero) applies stablehlo.add across dimensions = [2] : (tensor<1024x4096x8xui32>, tensor<ui32>) -> tensor<1024x4096xui32>
+  return %s : tensor<1024x4096xui32>
+}
