@@ -139,17 +139,21 @@ class _Rows:
         (result,) = user.results
         kind, shape = access_kind(user), shape_of(result)
         if form is not None and math.prod(shape) == self._shape.results:
-            self._forms[result] = follow(user, [form if each == value else None for each in user.operands])
-            return self._forms[result] is not None
+            found = follow(user, [form if each == value else None for each in user.operands])
+            if found is not None:
+                self._forms[result] = found
+            return found is not None
         if math.prod(shape) != self._shape.elements:
             return False
-        self._forms[result] = None
         if form is None:
-            return kind == "elementwise" or is_bitcast(user)
-        reads = accesses(user)
-        if kind != "indexing" or len(reads) != 1 or reads[0].runtime:
-            return False
-        return reads[0].map.compose(form.backward).simplify() == self._shape.row_map_of(shape)
+            is_row = kind == "elementwise" or is_bitcast(user)
+        else:
+            reads = accesses(user)
+            is_row = kind == "indexing" and len(reads) == 1 and not reads[0].runtime
+            is_row = is_row and reads[0].map.compose(form.backward).simplify() == self._shape.row_map_of(shape)
+        if is_row:
+            self._forms[result] = None
+        return is_row
 
     def _are_in_memory(self) -> bool:
         """Whether an array as large as the rows is read: what is computed of smaller ones is in caches."""
