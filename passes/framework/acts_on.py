@@ -244,6 +244,17 @@ share-memory{target=sm_90a}
   xgpu.new
 share-vectors
   vector.transfer_read
+simplify-integers
+  stablehlo.and
+  stablehlo.clamp
+  stablehlo.compare
+  stablehlo.maximum
+  stablehlo.minimum
+  stablehlo.not
+  stablehlo.or
+  stablehlo.reduce
+  stablehlo.remainder
+  stablehlo.select
 simplify-single-reductions
   stablehlo.reduce
 simplify-whole-slices

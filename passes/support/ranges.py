@@ -8,7 +8,17 @@ from collections.abc import Callable, Sequence
 
 from xgpu import ir
 from xgpu.dialects.attributes import RANGE, int_array_of, int_of, map_of
-from xgpu.indexing.interval import Interval
+from xgpu.indexing.interval import (
+    Interval,
+    comparison,
+    conjunction,
+    difference,
+    disjunction,
+    quotient,
+    remainder,
+    shifted_left,
+    shifted_right,
+)
 from xgpu.structure import defining_op, made, owning_op
 
 INDEX_RANGE = Interval(-(1 << 63), (1 << 63) - 1)
@@ -169,36 +179,10 @@ def _both_nonnegative(rule: Callable[[Interval, Interval], Interval | None]) -> 
     return apply
 
 
-def _all_ones(a: Interval, b: Interval) -> int:
-    """The largest number with no more bits than ``a`` and ``b`` have."""
-    return (1 << max(a.upper.bit_length(), b.upper.bit_length())) - 1
-
-
-def _divide(a: Interval, b: Interval) -> Interval | None:
-    return Interval(a.lower // b.upper, a.upper // b.lower) if b.lower > 0 else None
-
-
 def _remainder(op: ir.Operation, ranges: list[Interval], whole: Interval) -> Interval | None:
     a, b = ranges
-    if b.lower <= 0:
-        return None
-    if a.lower >= 0:
-        return a.mod(b.lower) if b.is_point else Interval(0, min(a.upper, b.upper - 1))
-    return Interval(0, b.upper - 1)
-
-
-def _signed_remainder(op: ir.Operation, ranges: list[Interval], whole: Interval) -> Interval | None:
-    a, b = ranges
-    if b.lower <= 0:
-        return None
-    if a.lower >= 0:
-        return _remainder(op, ranges, whole)
-    return Interval(max(a.lower, 1 - b.upper), min(max(a.upper, 0), b.upper - 1))
-
-
-def _and(op: ir.Operation, ranges: list[Interval], whole: Interval) -> Interval | None:
-    uppers = [interval.upper for interval in ranges if interval.lower >= 0]
-    return Interval(0, min(uppers)) if uppers else None
+    # Of an unsigned dividend that is negative if it is read as signed, the remainder is anything below the divisor.
+    return Interval(0, b.upper - 1) if a.lower < 0 < b.lower else remainder(a, b)
 
 
 def _unsigned_min(op: ir.Operation, ranges: list[Interval], whole: Interval) -> Interval | None:
@@ -207,23 +191,6 @@ def _unsigned_min(op: ir.Operation, ranges: list[Interval], whole: Interval) -> 
         return a.min(b)
     uppers = [interval.upper for interval in ranges if interval.lower >= 0]
     return Interval(0, min(uppers)) if uppers else None
-
-
-def _shift_right(op: ir.Operation, ranges: list[Interval], whole: Interval) -> Interval | None:
-    a, b = ranges
-    bits = _bits(op)
-    if b.lower < 0 or b.upper >= bits:
-        return None
-    if a.lower >= 0:
-        return Interval(a.lower >> b.upper, a.upper >> b.lower)
-    return Interval(0, ((1 << bits) - 1) >> b.lower)
-
-
-def _shift_left(op: ir.Operation, ranges: list[Interval], whole: Interval) -> Interval | None:
-    a, b = ranges
-    if b.lower < 0 or b.upper >= _bits(op):
-        return None
-    return a * Interval(1 << b.lower, 1 << b.upper)
 
 
 def _sign_extend(op: ir.Operation, ranges: list[Interval], whole: Interval) -> Interval | None:
@@ -251,21 +218,9 @@ def predicate_of(op: ir.Operation) -> str:
 
 def decide(predicate: str, a: Interval, b: Interval) -> bool | None:
     """Return what ``a predicate b`` is for all values of these ranges, read as signed; None if it depends on them."""
-    if predicate[0] == "u":
-        if a.lower < 0 or b.lower < 0:
-            return None
-        predicate = "s" + predicate[1:]
-    if predicate in ("sgt", "sge"):
-        a, b, predicate = b, a, {"sgt": "slt", "sge": "sle"}[predicate]
-    if predicate == "slt":
-        return True if a.upper < b.lower else False if a.lower >= b.upper else None
-    if predicate == "sle":
-        return True if a.upper <= b.lower else False if a.lower > b.upper else None
-    same = a.is_point and a == b
-    different = a.intersect(b).is_empty
-    if not (same or different):
+    if predicate[0] == "u" and (a.lower < 0 or b.lower < 0):
         return None
-    return same == (predicate == "eq")
+    return comparison(predicate.removeprefix("u").removeprefix("s"), a, b)
 
 
 def _compare(op: ir.Operation, ranges: list[Interval], whole: Interval) -> Interval | None:
@@ -276,8 +231,12 @@ def _compare(op: ir.Operation, ranges: list[Interval], whole: Interval) -> Inter
     return None if found is None else Interval(int(found), int(found))
 
 
-def _plain(rule: Callable[[Interval, Interval], Interval]) -> Rule:
+def _plain(rule: Callable[[Interval, Interval], Interval | None]) -> Rule:
     return lambda op, ranges, whole: rule(ranges[0], ranges[1]) if _bits(op) > 1 else None
+
+
+def _shift(rule: Callable[[Interval, Interval, int], Interval | None]) -> Rule:
+    return lambda op, ranges, whole: rule(ranges[0], ranges[1], _bits(op))
 
 
 _RULES: dict[str, Rule] = {
@@ -288,16 +247,16 @@ _RULES: dict[str, Rule] = {
     "arith.maxsi": _plain(lambda a, b: a.max(b)),
     "arith.minui": _unsigned_min,
     "arith.maxui": _both_nonnegative(lambda a, b: a.max(b)),
-    "arith.andi": _and,
-    "arith.ori": _both_nonnegative(lambda a, b: Interval(max(a.lower, b.lower), _all_ones(a, b))),
-    "arith.xori": _both_nonnegative(lambda a, b: Interval(0, _all_ones(a, b))),
-    "arith.divui": _both_nonnegative(_divide),
-    "arith.divsi": _both_nonnegative(_divide),
-    "arith.floordivsi": _both_nonnegative(_divide),
+    "arith.andi": lambda op, ranges, whole: conjunction(*ranges),
+    "arith.ori": lambda op, ranges, whole: disjunction(*ranges),
+    "arith.xori": lambda op, ranges, whole: difference(*ranges),
+    "arith.divui": _both_nonnegative(quotient),
+    "arith.divsi": _plain(quotient),
+    "arith.floordivsi": _both_nonnegative(quotient),
     "arith.remui": _remainder,
-    "arith.remsi": _signed_remainder,
-    "arith.shli": _shift_left,
-    "arith.shrui": _shift_right,
+    "arith.remsi": _plain(remainder),
+    "arith.shli": _shift(shifted_left),
+    "arith.shrui": _shift(shifted_right),
     "arith.extsi": _sign_extend,
     "arith.extui": _zero_extend,
     "arith.index_cast": _sign_extend,

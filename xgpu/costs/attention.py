@@ -87,6 +87,16 @@ def copying_seconds(elements: int, element_bytes: int, target: Device) -> float:
     return target.launch_seconds + 2 * elements * element_bytes / target.memory_bandwidth if elements else 0.0
 
 
+def widening_seconds(elements: int, narrow_bytes: int, wide_bytes: int, target: Device) -> float:
+    """Return by how much it delays a kernel against a library that its operand is of narrower elements, about.
+
+    A kernel of its own widens them in memory; a library reads them as they are.
+    """
+    stored = elements * (narrow_bytes + wide_bytes) / target.memory_bandwidth
+    spared = elements * (wide_bytes - narrow_bytes) / (target.memory_bandwidth * _LIBRARY_READS)
+    return target.launch_seconds + stored + spared
+
+
 def tiles_of(attention: AttentionSizes) -> int:
     """Return how many tiles of rows there are."""
     return attention.batch * -(-attention.rows // _TILE_ROWS)

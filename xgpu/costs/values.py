@@ -13,6 +13,10 @@ from xgpu.structure import behind, dtype_of, is_constant
 _VIEWS = frozenset(name for name, operation in OPERATIONS.items() if operation.is_view)
 _FREE = _VIEWS | CONTROL_FLOW.keys() | {"stablehlo.constant", "stablehlo.iota", "stablehlo.slice", "stablehlo.reverse"}
 """Operations that compute nothing."""
+_QUOTIENTS = frozenset(("stablehlo.divide", "stablehlo.remainder"))
+_OF_KNOWN_DIVISOR = 4
+"""Instructions for a quotient of integers by a constant, or its remainder: a product, its upper half, and shifts."""
+_SPREADS = ("stablehlo.broadcast_in_dim", "stablehlo.convert", "stablehlo.reshape")
 
 type Weight = Callable[[ir.Operation], int]
 """Returns what an operation counts for an element of its result."""
@@ -40,6 +44,8 @@ def instructions(op: ir.Operation) -> int:
         return 1
     if operation.kind == "contract":
         return max(1, math.prod(interval.size for interval in accesses(op)[0].map.symbols))
+    if op.name in _QUOTIENTS and dtype_of(op.results[0]).is_integer and is_constant(behind(op.operands[1], *_SPREADS)):
+        return _OF_KNOWN_DIVISOR
     return operation.instructions
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.analysis.heroes import is_hero
+from xgpu.analysis.in_place import can_update_in_place
 from xgpu.costs.products.library_products import library_product_seconds
 from xgpu.costs.products.products import SHARE_OF_MEMORY
 from xgpu.costs.sectors import passes
@@ -112,7 +113,7 @@ def _is_faster(op: ir.Operation, made: ComputedMatrix, number: int, target: Devi
     reduced = _sums_seconds(op, made, number, target)
     shape = product.batch, product.m, product.n, product.k
     result_bytes = max(1, dtype_of(op.results[0]).bits // 8)
-    if product.batch == 1 and (narrow := _converted(matrix)) is not None:
+    if (narrow := widened_bytes(matrix)) is not None:
         stored = library_product_seconds(shape, narrow, result_bytes, target)
     else:
         stored = (made.read + byte_size(matrix)) / bandwidth
@@ -153,14 +154,17 @@ def _more_passes(op: ir.Operation, number: int) -> float:
     return passes(apart * starts[np.newaxis], bits) - passes(starts[np.newaxis], bits)
 
 
-def _converted(matrix: ir.Value) -> int | None:
+def widened_bytes(matrix: ir.Value) -> int | None:
     """Return the bytes of the elements that XLA widens as it multiplies, without storing them; None for others."""
     made = behind_transposes(matrix)
-    casts = [op for op in widening(made) if is_cast_for(op, PRODUCT)]
+    casts = [op for op in widening(made, _is_stored) if is_cast_for(op, PRODUCT)]
     narrow = min((dtype_of(op.operands[0]).storage_bits for op in casts), default=0)
     return max(1, narrow // 8) if casts else None
 
 
 def _is_stored(value: ir.Value) -> bool:
     """Whether a kernel finds an array in memory: also those that kernels make for whatever reads them."""
-    return is_argument(value) or is_of_xla(producer(value)) or is_hero(producer(value))
+    if is_argument(value):
+        return True
+    op = producer(value)
+    return is_of_xla(op) or is_hero(op) or can_update_in_place(op)

@@ -1,4 +1,4 @@
-"""Closed integer intervals: the ranges of index variables and of the expressions made from them."""
+"""Closed integer intervals: the ranges of index variables, of integers, and of what is computed from them."""
 
 from xgpu.records import dataclass
 
@@ -105,6 +105,93 @@ class Interval:
 
 EMPTY = Interval(0, -1)
 """The empty interval that operations give."""
+
+
+# What operations on integers return, from the intervals of their operands; None where these say nothing.
+
+
+def quotient(a: Interval, b: Interval) -> Interval | None:
+    """Return the range of quotients rounded to zero, of divisors that are positive."""
+    if b.lower <= 0:
+        return None
+    corners = [_rounded_to_zero(x, y) for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
+    return Interval(min(corners), max(corners))
+
+
+def _rounded_to_zero(x: int, y: int) -> int:
+    return x // y if x >= 0 else -(-x // y)
+
+
+def remainder(a: Interval, b: Interval) -> Interval | None:
+    """Return the range of remainders that have the dividend's sign, of divisors that are positive."""
+    if b.lower <= 0:
+        return None
+    if a.lower >= 0:
+        return a.mod(b.lower) if b.is_point else Interval(0, min(a.upper, b.upper - 1))
+    return Interval(max(a.lower, 1 - b.upper), min(max(a.upper, 0), b.upper - 1))
+
+
+def conjunction(a: Interval, b: Interval) -> Interval | None:
+    """Return the range of ``a & b``."""
+    if a.is_point and b.is_point:
+        return Interval(a.lower & b.lower, a.lower & b.lower)
+    uppers = [interval.upper for interval in (a, b) if interval.lower >= 0]
+    return Interval(0, min(uppers)) if uppers else None
+
+
+def disjunction(a: Interval, b: Interval) -> Interval | None:
+    """Return the range of ``a | b``."""
+    return Interval(max(a.lower, b.lower), _all_ones(a, b)) if a.lower >= 0 and b.lower >= 0 else None
+
+
+def difference(a: Interval, b: Interval) -> Interval | None:
+    """Return the range of ``a ^ b``."""
+    if a.is_point and b.is_point:
+        return Interval(a.lower ^ b.lower, a.lower ^ b.lower)
+    return Interval(0, _all_ones(a, b)) if a.lower >= 0 and b.lower >= 0 else None
+
+
+def _all_ones(a: Interval, b: Interval) -> int:
+    """Return the largest number with no more bits than ``a`` and ``b`` have."""
+    return (1 << max(a.upper.bit_length(), b.upper.bit_length())) - 1
+
+
+def shifted_left(a: Interval, b: Interval, bits: int) -> Interval | None:
+    """Return the range of numbers of so many bits moved to the left."""
+    return a * Interval(1 << b.lower, 1 << b.upper) if b.lower >= 0 and b.upper < bits else None
+
+
+def shifted_right(a: Interval, b: Interval, bits: int) -> Interval | None:
+    """Return the range of numbers of so many bits moved to the right, zeros before them."""
+    if b.lower < 0 or b.upper >= bits:
+        return None
+    if a.lower >= 0:
+        return Interval(a.lower >> b.upper, a.upper >> b.lower)
+    return Interval(0, ((1 << bits) - 1) >> b.lower) if b.lower else None
+
+
+def halved(a: Interval, b: Interval, bits: int) -> Interval | None:
+    """Return the range of numbers of so many bits moved to the right, copies of their signs before them."""
+    if b.lower < 0 or b.upper >= bits:
+        return None
+    corners = [x >> y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
+    return Interval(min(corners), max(corners))
+
+
+def comparison(direction: str, a: Interval, b: Interval) -> bool | None:
+    """Return what ``a direction b`` is for all numbers of these ranges (``LT``, ``ge``); None if it depends on them."""
+    direction = direction.lower()
+    if direction in ("gt", "ge"):
+        a, b, direction = b, a, {"gt": "lt", "ge": "le"}[direction]
+    if direction == "lt":
+        return True if a.upper < b.lower else False if a.lower >= b.upper else None
+    if direction == "le":
+        return True if a.upper <= b.lower else False if a.lower > b.upper else None
+    same = a.is_point and a == b
+    different = a.intersect(b).is_empty
+    if not (same or different):
+        return None
+    return same == (direction == "eq")
 
 
 def _as_interval(value: Interval | int) -> Interval:

@@ -60,6 +60,11 @@ PREPARE: Pipeline = (
         "fold-constants",
         "after constants are in every block; before all that asks where updates and slices are",
     ),
+    (
+        "simplify-integers",
+        "after constants are folded; before all that asks where updates and slices are, or what an index costs",
+    ),
+    ("func.func(trivial-dce)", "what indices were compared with is computed for nobody now"),
     ("invert-divisors", "after constants are folded; before layouts, through which it looks for none"),
     (
         "rotate-loops{{runs={control_flow}}}",

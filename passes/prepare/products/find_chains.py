@@ -1,7 +1,7 @@
 """The pass `find-chains`."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -12,13 +12,13 @@ from xgpu.analysis.attention.gradient import Gradient, gradient_of
 from xgpu.analysis.attention.lone_gradient import lone_gradient_of
 from xgpu.analysis.attention.places import REDUCE
 from xgpu.analysis.attention.sum_groups import SumGroups
-from xgpu.costs.attention import copying_seconds, is_fast, is_gradient_fast
+from xgpu.costs.attention import copying_seconds, is_fast, is_gradient_fast, widening_seconds
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName, device
 from xgpu.emit.families.attention.facts import attention_problem, most_columns, sizes_of
 from xgpu.emit.families.attention.tiles import FULL
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.emit.families.products.schedule import device_problem
-from xgpu.fusion.computed_matrices import matrix_for_sums
+from xgpu.fusion.computed_matrices import matrix_for_sums, widened_bytes
 from xgpu.fusion.fallback import PRODUCT
 from xgpu.hlo.stablehlo_builder import convert, reshape
 from xgpu.hlo.tensor_cores import ALGORITHM
@@ -238,7 +238,16 @@ def _is_faster(gradient: Gradient, arranged: Arrangement, target: Device, has_re
         return is_gradient_fast(sizes, target, copying + stored / target.memory_bandwidth, has_result)
     # The kernel would read the other product as a bias: measured to be up to 2.6 times as slow as libraries.
     more = math.inf if parts > 1 and _adds_products(gradient.attention, parts) else copying
+    more += sum(widening_seconds(*each, target) for each in _widened(gradient.attention))
     return is_fast(sizes, target, more, sizes._replace(batch=sizes.batch // parts, columns=sizes.columns * parts))
+
+
+def _widened(attention: Attention) -> Iterator[tuple[int, int, int]]:
+    """Yield the elements of each operand that a library widens as it multiplies, and their bytes before and after."""
+    operands = [*attention.first.operands, attention.second.operands[1 - attention.weight]]
+    for operand in operands:
+        if (narrow := widened_bytes(operand)) is not None:
+            yield math.prod(shape_of(operand)), narrow, dtype_of(operand).storage_bits // 8
 
 
 def _adds_products(attention: Attention, parts: int) -> bool:

@@ -13,14 +13,14 @@ from xgpu.fusion.orders.carriers import BROADCAST, elementwise
 from xgpu.fusion.orders.permutations import permuted
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.stablehlo_builder import broadcast, hlo, tensor, transpose
-from xgpu.indexing.access import integers, shape_of
+from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.reshapes import Order
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, element_of
 from xgpu.target_machine import WARP_SIZE
 
-_CONSTANT = "stablehlo.constant"
+_CONSTANT, _IOTA = "stablehlo.constant", "stablehlo.iota"
 _MOST_VISITED = 64
 """Operations of what is reduced that are looked at."""
 _LONGEST = 128
@@ -31,12 +31,13 @@ _SAVED = 64
 
 @dataclass(frozen=True)
 class OrderPairs(BlockRewrite):
-    """Reduces what is computed of all pairs of short rows with the second rows side by side, not one after the other.
+    """Reduces short rows that nobody has in memory with results side by side, not one row after the other.
 
-    Distances between all rows of two small arrays are such reductions. Several lanes share a row otherwise, each of
-    which finds out where the row is, and then exchange what they have. With neighbours in another order, each thread
-    computes some results by itself, and what it reads of the second rows is transposed once, by a kernel of its own.
-    So there have to be enough results. Needs: order-reductions.
+    Distances between all rows of two small arrays are such reductions, or how many of a few limits are below each
+    number. Several lanes share a row otherwise, each of which finds out where the row is, and then exchange what they
+    have. With neighbours in another order, each thread computes some results by itself. Where an array is read at both
+    indices, as the second rows are, it is transposed once, by a kernel of its own. So there have to be enough results.
+    Needs: order-reductions.
 
     ```mlir
     %1 = stablehlo.broadcast_in_dim %x, dims = [0, 2] : (tensor<4096x16xf32>) -> tensor<4096x4096x16xf32>
@@ -60,7 +61,7 @@ class OrderPairs(BlockRewrite):
     """The GPU that kernels are for."""
 
     def rewrite_block(self, block: ir.Block) -> None:
-        """Order the pairs that reductions of ``block`` are of."""
+        """Order the rows of reductions of ``block``."""
         target = self.target.device
         for op in operations_of(block, self.OPERATIONS):
             if not (is_reduction(op) and is_commutative(op) and _is_of_pairs(op, target)):
@@ -74,22 +75,25 @@ class OrderPairs(BlockRewrite):
 
 
 def _is_of_pairs(op: ir.Operation, target: Device) -> bool:
-    """Whether a reduction is one of short rows that are computed of small arrays, one of which has such rows."""
+    """Whether a reduction is of short rows that are computed of arrays at an index each, or of small ones at both."""
     shape = ReductionShape.of(op)
     last = len(shape.shape) - 1
-    if last < 2 or shape.dimensions != (last,) or shape.per_result > _LONGEST:
-        return False
-    wide = WARP_SIZE * target.max_vector_bytes // 4
-    if shape.shape[-2] < wide or shape.results * _SAVED < target.launch_seconds * target.issue_rate:
+    if last < 1 or shape.dimensions != (last,) or shape.per_result > _LONGEST:
         return False
     found = _arrays(list(op.operands)[: len(op.results)])
-    if found is None or any(WARP_SIZE * math.prod(shape_of(array)) > shape.elements for array, _ in found):
+    if found is None:
         return False
-    return any({last - 1, last} <= set(places) for _, places in found)
+    if not any({last - 1, last} <= set(places) for _, places in found):
+        # Nothing is transposed: threads are enough if each has a result.
+        return shape.shape[-2] >= WARP_SIZE and shape.results >= target.resident_threads
+    wide = WARP_SIZE * target.max_vector_bytes // 4
+    if last < 2 or shape.shape[-2] < wide or shape.results * _SAVED < target.launch_seconds * target.issue_rate:
+        return False
+    return all(WARP_SIZE * elements <= shape.elements for elements, _ in found)
 
 
-def _arrays(values: Sequence[ir.Value]) -> list[tuple[ir.Value, list[int]]] | None:
-    """Return the arrays that values are computed from element by element, once they are broadcast.
+def _arrays(values: Sequence[ir.Value]) -> list[tuple[int, list[int]]] | None:
+    """Return the sizes of the arrays that values are computed from element by element, once they are broadcast.
 
     Each comes with the dimensions of the values in which it has several elements. None if they are made otherwise.
     """
@@ -102,7 +106,9 @@ def _arrays(values: Sequence[ir.Value]) -> list[tuple[ir.Value, list[int]]] | No
         if op.name == BROADCAST:
             array, dimensions = op.operands[0], integers(op, "broadcast_dimensions")
             sizes = zip(dimensions, shape_of(array), strict=True)
-            found.append((array, [i for i, size in sizes if size > 1]))
+            found.append((math.prod(shape_of(array)), [i for i, size in sizes if size > 1]))
+        elif op.name == _IOTA:
+            found.append((1, [integer(op, "iota_dimension")]))
         elif op.name != _CONSTANT or splat_of(op) is None:
             operands = elementwise(op)
             if not operands or len(operands) != len(op.operands):
@@ -118,6 +124,9 @@ def _in_order(value: ir.Value, order: Order, written: dict[ir.Value, ir.Value]) 
         op = defining_op(value)
         if op is not None and op.name == BROADCAST:
             written[value] = _broadcast(op, order)
+        elif op is not None and op.name == _IOTA:
+            type_ = tensor(permuted(shape_of(value), order), element_of(value))
+            written[value] = hlo.iota(type_, list(order).index(integer(op, "iota_dimension")))
         elif op is not None and (operands := elementwise(op)):
             inputs = [_in_order(operand, order, written) for operand in operands]
             copy = op.clone()

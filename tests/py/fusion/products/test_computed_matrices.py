@@ -44,14 +44,20 @@ CASES = {
 }
 
 
+def _calls(program: Any) -> str:
+    """Return the calls of kernels in the function ``main``."""
+    main = program.ir("fusions").partition("func.func @main")[2]
+    return "\n".join(line for line in main.splitlines() if "call @" in line)
+
+
 @pytest.mark.parametrize(("name", "rows"), [*((name, 1) for name in CASES), ("a batch", 3), ("packed", 3)])
 def test_weights_are_read_as_they_are(name: str, rows: int) -> None:
+    """By sums, or by XLA, which widens several rows' weights of a batch as it multiplies."""
     function, *specs = CASES[name]
     program = xgpu.compile(function, *(spec.format(m=rows) for spec in specs))
-    assert "dot_general" not in program.ir("prepared")
-    main = program.ir("fusions").partition("func.func @main")[2]
+    assert ("dot_general" in program.ir("prepared")) == ((name, rows) == ("a batch", 3))
     matrices = "1024x4104", "4104x1024", "2048x4104", "1024x2056"
-    assert not re.findall(rf"-> tensor<[0-9x]*(?:{'|'.join(matrices)})xbf16>", main), "the matrix is stored"
+    assert not re.findall(rf"-> tensor<[0-9x]*(?:{'|'.join(matrices)})xbf16>", _calls(program)), "the matrix is stored"
     generator = np.random.default_rng(rows)
     inputs = [generator.integers(-3, 4, each.shape).astype(each.dtype.numpy) for each in program.arguments]
     if name == "packed":
@@ -141,8 +147,8 @@ def test_attention_of_a_cache_of_8_bits_reads_it_once() -> None:
     program = xgpu.compile(_of_cache, "bf16[1,4,2,128]", cache, cache, scales, scales)
     emitters = {kernel.emitter for kernel in program.kernels}
     assert "attention" not in emitters
-    assert "dot_general" not in program.ir("prepared")
-    assert "-> tensor<1x16384x4x128xbf16>" not in program.ir("fusions").partition("func.func @main")[2]
+    assert program.ir("prepared").count("stablehlo.dot_general") == 2
+    assert "-> tensor<1x16384x4x128xbf16>" not in _calls(program)
     q, _, v, *_ = inputs = program.random_inputs(1)
     inputs[3:] = [np.full((1, 16384, 4, 1), scale, q.dtype) for scale in (2**-6, 2**-7)]
     (found,), (expected,) = program.run(*inputs), program.reference(*inputs)

@@ -77,3 +77,40 @@ def test_sums_of_reshaped_and_of_short_rows(function: Any, spec: str, emitters: 
     inputs = program.random_inputs()
     found, expected = program.run(*inputs), program.reference(*inputs)
     assert all(compare(*each).agrees for each in zip(found, expected, strict=True))
+
+
+def _beside_sorts(x: Any, y: Any) -> tuple[Any, Any]:
+    z = jnp.tanh(x) * y
+    return jnp.sort(z, -1), jnp.argmax(z, -1)
+
+
+def _beside_a_product(x: Any, y: Any) -> tuple[Any, Any]:
+    z = jnp.tanh(x) * y
+    return z @ z.T, z.sum(0)
+
+
+def _beside_two(x: Any, y: Any) -> tuple[Any, Any, Any]:
+    z = jnp.tanh(x) * y
+    return jnp.sort(z, -1), z.max(-1), jnp.cumsum(z.sum(0))
+
+
+def _of_what_is_made_as_late(x: Any, y: Any) -> tuple[Any, Any]:
+    z, w = jnp.tanh(x) * y, jnp.sort(x * y, -1)
+    return jnp.sort(z, -1), (z * w).sum(-1)
+
+
+@pytest.mark.parametrize(
+    ("function", "emitters"),
+    [
+        (_beside_sorts, ["reduce_row"]),
+        (_beside_a_product, ["reduce_column", "reduce_column"]),
+        (_beside_two, ["reduce_row", "reduce_column", "reduce_column", "scan_row"]),
+        (_of_what_is_made_as_late, ["loop", "reduce_row"]),
+    ],
+)
+def test_a_reduction_of_what_xla_reads_stores_that(function: Any, emitters: list[str]) -> None:
+    program = xgpu.compile(function, "f32[1024,768]", "f32[1024,768]")
+    assert [kernel.emitter for kernel in program.kernels] == emitters
+    inputs = program.random_inputs()
+    found, expected = program.run(*inputs), program.reference(*inputs)
+    assert all(compare(*each).agrees for each in zip(found, expected, strict=True))

@@ -19,6 +19,7 @@ from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping.decisions import Decision, apart, merged
 from xgpu.fusion.grouping.families import Families
 from xgpu.fusion.grouping.groups import PACKED, TOO_MANY_ROOTS, Group, Grouping
+from xgpu.fusion.grouping.merging.delayed_updates import values_read
 from xgpu.fusion.grouping.merging.short_reductions import shared_reductions
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
@@ -32,43 +33,86 @@ _SAME_READS = Reason("the reduction reads the same elements at the same indices"
 def merge_side_outputs(grouping: Grouping, families: Families, target: Device) -> tuple[Grouping, Sequence[Decision]]:
     """Return ``grouping`` with loops merged into reductions of arrays of the same size, where both read one array.
 
+    A reduction of what a loop stores for others, such as operations that XLA computes, is one of the next level: it
+    is merged with the loop if it can do without all else that is made at the loop's level.
     A reduction to few numbers has few blocks: they must not take longer for what the loop moves than the loop does. A
     loop of short reductions becomes such a kernel where another loop is merged into it.
     """
-    groups = grouping.groups
-    found: dict[tuple[int, int], list[Group]] = {}
-    shared: dict[Group, Group] = {}
-    # Each loop is walked for short reductions: what has none must not take the time.
-    has_short = any(families.shared_kind_of(op) is not None for group in groups[:1] for op in _block_of(group))
-    for group in groups:
-        stored = partial(grouping.stored_before, level=group.level)
-        reductions: Group | None = group
-        if not group.kind.family.stores_beside:
-            reductions = shared_reductions(group, families, stored) if has_short else None
-        if reductions is not None:
-            shared[group] = reductions
-            found.setdefault((group.level, _elements_reduced(reductions)), []).append(group)
-    new = {group: group for group in groups}
-    decisions = []
-    for group in groups:
-        if group.heroes or new.get(group) is not group:
-            continue
-        stored = partial(grouping.stored_before, level=group.level)
-        for reduction in found.get((group.level, elements(group.roots[0])), ()):
-            if reduction not in new or reduction is group:
-                continue
-            pair = group.roots[0], shared[reduction].heroes[0].results[0]
-            roots = (*new[reduction].roots, *group.roots)
-            too_many = len(roots) > MOST_ROOTS
-            refusal = TOO_MANY_ROOTS if too_many else _refusal(group.roots, shared[reduction], stored, target)
-            if refusal is not None:
-                decisions.append(apart(*pair, refusal))
-                continue
-            new[reduction] = replace(shared[reduction], roots=roots)
-            del new[group]
-            decisions.append(merged(*pair, _SAME_READS))
-            break
-    return replace(grouping, begun=tuple(new.values())), decisions
+    merges = _Merges(grouping, families, target)
+    for group in grouping.groups:
+        if not group.heroes:
+            merges.take(group)
+    return replace(grouping, begun=tuple(merges.new.values())), merges.decisions
+
+
+class _Merges:
+    """The groups as far as loops are merged into reductions, and why others are not."""
+
+    def __init__(self, grouping: Grouping, families: Families, target: Device):
+        self._grouping, self._target = grouping, target
+        self.decisions: list[Decision] = []
+        self.new = {group: group for group in grouping.groups}
+        self._shared: dict[Group, Group] = {}
+        self._reductions: dict[tuple[int, int], list[Group]] = {}
+        # Each loop is walked for short reductions: what has none must not take the time.
+        has_short = any(
+            families.shared_kind_of(op) is not None for group in grouping.groups[:1] for op in _block_of(group)
+        )
+        for group in grouping.groups:
+            reductions: Group | None = group
+            if not group.kind.family.stores_beside:
+                reductions = shared_reductions(group, families, self._stored(group.level)) if has_short else None
+            if reductions is not None:
+                self._shared[group] = reductions
+                self._reductions.setdefault((group.level, _elements_reduced(reductions)), []).append(group)
+
+    def _stored(self, level: int) -> Stored:
+        return partial(self._grouping.stored_before, level=level)
+
+    def take(self, group: Group) -> None:
+        """Merge a loop into the first reduction that reads what it does, if there is one."""
+        if self.new.get(group) is not group:
+            return
+        size = elements(group.roots[0])
+        for reduction in self._reductions.get((group.level, size), ()):
+            if (
+                reduction in self.new
+                and reduction is not group
+                and self._merge(group, reduction, self._shared[reduction])
+            ):
+                return
+        for reduction in self._reductions.get((group.level + 1, size), ()):
+            if self._merge_with_reader(group, reduction):
+                return
+
+    def _merge(self, group: Group, reduction: Group, reductions: Group) -> bool:
+        """Let the kernel of ``reduction``, which has these ``reductions``, store what a loop of its level does."""
+        pair = group.roots[0], reductions.heroes[0].results[0]
+        roots = (*self.new[reduction].roots, *group.roots)
+        too_many = len(roots) > MOST_ROOTS
+        stored = self._stored(group.level)
+        refusal = TOO_MANY_ROOTS if too_many else _refusal(group.roots, reductions, stored, self._target)
+        if refusal is not None:
+            self.decisions.append(apart(*pair, refusal))
+            return False
+        self.new[reduction] = replace(reductions, roots=roots)
+        del self.new[group]
+        self.decisions.append(merged(*pair, _SAME_READS))
+        return True
+
+    def _merge_with_reader(self, group: Group, reduction: Group) -> bool:
+        """Let a reduction of what a loop stores, and of nothing else that is made as late, compute that by itself."""
+        if self.new.get(reduction) is not reduction or not reduction.kind.family.stores_beside:
+            return False
+        read, stored = values_read(reduction, self._grouping), self._stored(group.level)
+        if read.isdisjoint(group.roots) or not all(value in group.roots or stored(value) for value in read):
+            return False
+        if not self._merge(group, reduction, replace(reduction, level=group.level)):
+            return False
+        key = _elements_reduced(reduction)
+        self._reductions[group.level + 1, key].remove(reduction)
+        self._reductions.setdefault((group.level, key), []).append(reduction)
+        return True
 
 
 def _block_of(group: Group) -> Iterator[ir.Operation]:
