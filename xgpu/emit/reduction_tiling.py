@@ -38,6 +38,16 @@ def vector_length(bits: Iterable[int]) -> int:
     return max(1, min(MOST_ELEMENTS, 128 // min(widths), 256 // max(widths)))
 
 
+def stored_vector(bits: Iterable[int], target: Device) -> int:
+    """Return how many consecutive elements a thread stores by one access each, given the widths of what it stores.
+
+    Several accesses of one thread lie beside each other, and a warp's first one then writes a part of every sector. For
+    loads, a cache makes up for that.
+    """
+    widest = max(bits, default=0)
+    return max(1, 8 * target.max_vector_bytes // widest) if widest else MOST_ELEMENTS
+
+
 def alignment(starts: Sequence[AffineExpr]) -> int:
     """Return at how many elements, a power of two up to 16, the best aligned of some stretches start."""
     return max(math.gcd(MOST_ELEMENTS, start.divisor()) for start in starts)

@@ -26,7 +26,7 @@ from xgpu.emit.base import Fusion
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.epilogue import Epilogues
 from xgpu.emit.kernel_builder import KernelBuilder, Variable, loop, put
-from xgpu.emit.reduction_tiling import alignment, vector_length
+from xgpu.emit.reduction_tiling import alignment, stored_vector, vector_length
 from xgpu.emit.runs import run_by_loads
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
@@ -114,8 +114,12 @@ class Reductions(Accumulators):
     @property
     def widths(self) -> list[int]:
         """The bits of an element of each array that has as many as the operands: parameters and side outputs."""
-        outputs = [self.fusion.result_types[i] for i in self.side_outputs]
-        return [*self.read_widths, *(element_dtype(type_).storage_bits for type_ in outputs)]
+        return [*self.read_widths, *self.stored_widths]
+
+    @property
+    def stored_widths(self) -> list[int]:
+        """Those of the side outputs alone."""
+        return [element_dtype(self.fusion.result_types[i]).storage_bits for i in self.side_outputs]
 
     @property
     def read_widths(self) -> list[int]:
@@ -182,7 +186,8 @@ class Reductions(Accumulators):
         Where read ones are aligned better, a cache makes up for loads that are a vector apart, but each such store
         writes a part of every sector.
         """
-        longest = min(super().longest_vector, vector_length(self.widths))
+        stored = stored_vector(self.stored_widths, self.fusion.device)
+        longest = min(super().longest_vector, vector_length(self.widths), stored)
         if self.side_outputs and self.starts != [self._own_start]:
             longest = min(longest, alignment([self._own_start]))
         accesses = [(self.fusion.results[number], self.element_map(number)) for number in self.side_outputs]

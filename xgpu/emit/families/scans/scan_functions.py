@@ -15,6 +15,7 @@ from xgpu.emit.accumulators import Accumulators
 from xgpu.emit.base import Fusion
 from xgpu.emit.builders import Values
 from xgpu.emit.epilogue import Epilogues
+from xgpu.emit.reduction_tiling import stored_vector
 from xgpu.emit.scalar.op import constant, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.records import dataclass
@@ -48,6 +49,12 @@ class Scans(Accumulators):
         size = math.prod(self.shape.shape)
         types = [t for t in self.fusion.parameter_types if math.prod(ir.RankedTensorType(t).shape) >= size]
         return [element_dtype(type_).storage_bits for type_ in (*types, *self.fusion.result_types)]
+
+    @property
+    def longest_vector(self) -> int:
+        """The bound of the options, and of what a thread stores by one access of each result."""
+        stored = [element_dtype(type_).storage_bits for type_ in self.fusion.result_types]
+        return min(super().longest_vector, stored_vector(stored, self.fusion.device))
 
     @cached_property
     def epilogues(self) -> Epilogues:
