@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,8 +66,18 @@ def pytest_configure() -> None:
         jax.jit = xgpu.jit  # type: ignore[assignment]
 
 
+def _replace_in_jax_tests() -> None:
+    """Replace what JAX's own tests compile functions by (``_CompileAndCheck``), which is not the name ``jax.jit``."""
+    utilities: Any = sys.modules.get("jax._src.test_util")
+    if _settings()["replaced"] and utilities is not None:
+        import xgpu
+
+        utilities.api = types.SimpleNamespace(**vars(utilities.api) | {"jit": xgpu.jit})
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep each n-th test from the first one asked for, but those that an earlier process ended."""
+    _replace_in_jax_tests()
     done = _read(Path(_settings()["log"]))
     items[:] = [item for item in items[_settings()["first"] :: _settings()["every"]] if item.nodeid not in done]
 
