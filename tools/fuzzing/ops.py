@@ -421,7 +421,7 @@ def _top_attributes(params: Params) -> str:
 
 
 def _sort_attributes(params: Params) -> str:
-    return f"dimension = {params['dimension']} : i64, is_stable = true"
+    return f"dimension = {params['dimension']} : i64, is_stable = {str(params.get('stable', True)).lower()}"
 
 
 def _random_attributes(params: Params) -> str:
