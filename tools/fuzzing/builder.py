@@ -30,9 +30,9 @@ _WEIGHTS = (0.3, 6, 8, 8, 6, 6, 6, 6, 4, 4, 3, 3, 4, 3, 2, 1, 2, 3, 2, 1)
 _TYPES = {FLOATS: 42, SMALL_FLOATS: 3, PACKED: 5, COMPLEX: 5, ALL: 45}
 
 _MOVES = frozenset(
-    """bitcast_convert branches broadcast_in_dim concatenate convolution dot_general dynamic_slice dynamic_update_slice
-    gather pad reduce reduce_window reshape reverse rng_bit_generator scan scatter select_and_scatter slice sort top_k
-    transpose whiles""".split()
+    """bitcast_convert branches broadcast_in_dim concatenate convolution dot_general dynamic_slice
+    dynamic_update_slice factor gather pad reduce reduce_window reshape reverse rng_bit_generator scan scatter
+    select_and_scatter slice solution sort top_k transpose whiles""".split()
 )
 """Operations that read elements at other indices than their results'."""
 
@@ -205,7 +205,7 @@ def _reads_per_result(op: str, operand: TensorType, result: TensorType, params: 
         return prod(params["window"])
     if op == "convolution":
         return prod(params["window"]) * params["features"]
-    whole = op in ("reduce", "scan", "sort", "dot_general", "top_k", "whiles") and operand.shape
+    whole = op in ("reduce", "scan", "sort", "dot_general", "top_k", "whiles", "solution", "factor") and operand.shape
     return operand.size / max(1, result.size) if whole else 1
 
 
