@@ -60,6 +60,28 @@ def test_what_jaxs_own_tests_compile_with_is_replaced(tmp_path):
     assert [end.fine for end in ours.values()] == [False]
 
 
+LEFT_SUITE = """
+import warnings
+
+
+def test_left():
+    warnings.warn("xgpu leaves f to XLA after an internal error: why\\nand where")
+
+
+def test_compiled():
+    warnings.warn("another")
+"""
+
+
+def test_what_is_left_to_xla_with_a_warning_fails(tmp_path):
+    """It runs as with jax.jit, so nothing else tells."""
+    path = tmp_path / "test_left.py"
+    path.write_text(LEFT_SUITE)
+    left, compiled = run([str(path)], replaced=True, every=1, seconds=60).values()
+    assert left.outcome == "xgpu leaves f to XLA after an internal error: why"
+    assert compiled.fine
+
+
 def test_slower_tests_are_listed_slowest_first():
     """Times that differ by less than a second, and tests that fail, are not."""
     theirs = {name: Ended("passed", 0.5) for name in ("a", "b", "noise", "failing")}
