@@ -3,8 +3,8 @@
     python -m xgpu.tools.compare_suites ../jax/tests/api_test.py --every 10 --seconds 60
 
 Each run is a pytest process of its own, in which this file is a plugin too: it replaces ``jax.jit``, picks tests, ends
-those that take too long, and writes down how each ended, so that a crash costs one test. The exit status is 1 if a test
-fails with ``xgpu.jit`` alone.
+those that take too long, and writes down how each ended, so that a crash costs one test. A function that is left to XLA
+with a warning fails its test. The exit status is 1 if a test fails with ``xgpu.jit`` alone.
 """
 
 import argparse
@@ -15,6 +15,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import types
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,8 +67,18 @@ def pytest_configure() -> None:
         jax.jit = xgpu.jit  # type: ignore[assignment]
 
 
+def _replace_in_jax_tests() -> None:
+    """Replace what JAX's own tests compile functions by (``_CompileAndCheck``), which is not the name ``jax.jit``."""
+    utilities: Any = sys.modules.get("jax._src.test_util")
+    if _settings()["replaced"] and utilities is not None:
+        import xgpu
+
+        utilities.api = types.SimpleNamespace(**vars(utilities.api) | {"jit": xgpu.jit})
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep each n-th test from the first one asked for, but those that an earlier process ended."""
+    _replace_in_jax_tests()
     done = _read(Path(_settings()["log"]))
     items[:] = [item for item in items[_settings()["first"] :: _settings()["every"]] if item.nodeid not in done]
 
@@ -94,6 +106,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         reason = (crash.message.strip().splitlines() or [""])[0] if crash is not None else ""
         outcome = f"{report.outcome}: {reason}" if report.failed else report.outcome
         _note(report.nodeid, outcome, report.duration)
+
+
+def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: str) -> None:
+    """Record that xgpu could not compile a function of a test, which XLA then ran: that is a failure of ours."""
+    message = str(warning_message.message)
+    if message.startswith("xgpu leaves "):
+        _note(nodeid, message.splitlines()[0])
 
 
 def run(paths: list[str], replaced: bool, every: int, seconds: int, first: int = 0) -> dict[str, Ended]:

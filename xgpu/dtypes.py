@@ -124,6 +124,15 @@ _C_NAMES = {"half": "f16", "float": "f32", "double": "f64", "int": "s32", "long"
 _SIMILAR_TYPE = 0.85  # float23 is near float32; f33 is near nothing
 
 
+def float_range(dtype: DType) -> tuple[float, float]:
+    """Return the lowest and the highest number of a floating-point type: infinities, if the type has them."""
+    infinity = float(np.array(math.inf, dtype.numpy))
+    if math.isinf(infinity):
+        return -infinity, infinity
+    limits = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
+    return float(limits.min), float(limits.max)
+
+
 def dtype_named(name: str) -> DType:
     """Return the type with this HLO name (``f32``, ``s8``, ``pred``) or NumPy name (``float32``, ``bool``).
 

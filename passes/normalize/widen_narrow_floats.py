@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.contents import Contents
+from xgpu.hlo.operations import is_total_order
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.widening import Widening
 from xgpu.passes.framework.base import Pass
@@ -25,7 +26,7 @@ class WidenNarrowFloats(Pass):
 
     XLA does the same, for no machine computes with such numbers: in f16, or f32 for f8e8m0fnu, whose range f16 lacks.
     So a function such as exp is rounded twice, to f16 and to its type, and a reduction is done in f16 and rounded at
-    its end. Needs: calls inlined.
+    its end. Comparisons by the order of the bits stay. Needs: calls inlined.
 
     ```mlir
     %0 = stablehlo.add %x, %y : tensor<4xf8E5M2>
@@ -57,7 +58,18 @@ class WidenNarrowFloats(Pass):
 
 
 def _is_arithmetic(op: ir.Operation) -> bool:
+    if op.name == "stablehlo.compare" and _is_ordered_by_bits(op):
+        return False
     return op.name == SCAN or (op.name.startswith("stablehlo.") and op.name not in _AS_IT_IS)
+
+
+def _is_ordered_by_bits(op: ir.Operation) -> bool:
+    """Whether a comparison has an order of the bits, of which a wide NaN has others.
+
+    Types without a zero of each sign (``FNUZ``, ``FNU``) have one NaN alone, and its place is that of the wide one.
+    """
+    element = str(ir.ShapedType(op.operands[0].type).element_type)
+    return is_total_order(op) and "FNU" not in element
 
 
 def _wider_float(element: ir.Type) -> ir.Type | None:

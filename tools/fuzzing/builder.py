@@ -27,11 +27,12 @@ from xgpu.tools.fuzzing.ops import Shape, TensorType, infer
 
 _SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 64, 100, 127, 128, 129, 256)
 _WEIGHTS = (0.3, 6, 8, 8, 6, 6, 6, 6, 4, 4, 3, 3, 4, 3, 2, 1, 2, 3, 2, 1)
+_TYPES = {FLOATS: 42, SMALL_FLOATS: 3, PACKED: 5, COMPLEX: 5, ALL: 45}
 
 _MOVES = frozenset(
-    """bitcast_convert branches broadcast_in_dim concatenate convolution dot_general dynamic_slice dynamic_update_slice
-    gather pad reduce reduce_window reshape reverse rng_bit_generator scan scatter select_and_scatter slice sort top_k
-    transpose whiles""".split()
+    """bitcast_convert branches broadcast_in_dim concatenate convolution dot_general dynamic_slice
+    dynamic_update_slice factor gather pad reduce reduce_window reshape reverse rng_bit_generator scan scatter
+    select_and_scatter slice solution sort top_k transpose whiles""".split()
 )
 """Operations that read elements at other indices than their results'."""
 
@@ -123,10 +124,8 @@ class Builder:
 
     def dtype(self) -> DType:
         """Return a random element type."""
-        chance = self.random.random()
-        return self.random.choice(
-            FLOATS if chance < 0.45 else PACKED if chance < 0.5 else COMPLEX if chance < 0.55 else ALL
-        )
+        (kind,) = self.random.choices(list(_TYPES), list(_TYPES.values()))
+        return self.random.choice(kind)
 
     def index_dtype(self) -> DType:
         """Return a random type of indices."""
@@ -206,7 +205,7 @@ def _reads_per_result(op: str, operand: TensorType, result: TensorType, params: 
         return prod(params["window"])
     if op == "convolution":
         return prod(params["window"]) * params["features"]
-    whole = op in ("reduce", "scan", "sort", "dot_general", "top_k", "whiles") and operand.shape
+    whole = op in ("reduce", "scan", "sort", "dot_general", "top_k", "whiles", "solution", "factor") and operand.shape
     return operand.size / max(1, result.size) if whole else 1
 
 

@@ -12,25 +12,31 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from xgpu.dtypes import DType, dtype_named
 
-PRECISION = {"f8e4m3fn": 4, "f8e5m2": 3, "f16": 11, "bf16": 8, "f32": 24, "f64": 53, "c64": 24, "c128": 53}
+# XLA for the CPU takes the smallest numbers of f8e5m2fnuz for other ones where it does not vectorize.
+_SMALL = ("f8e3m4", "f8e4m3", "f8e4m3fn", "f8e4m3fnuz", "f8e4m3b11fnuz", "f8e5m2")
+_SMALL_LIMITS: dict[str, Any] = {
+    name: ml_dtypes.finfo(dtype_named(name).numpy)  # type: ignore[no-untyped-call]
+    for name in _SMALL
+}
+
+PRECISION = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53, "c64": 24, "c128": 53}
+PRECISION |= {name: limits.nmant + 1 for name, limits in _SMALL_LIMITS.items()}
 """Bits of a significand, with the implicit one."""
 
 _LARGEST = {
-    "f8e4m3fn": 448.0,
-    "f8e5m2": 57344.0,
     "f16": 65504.0,
     "bf16": 255 * 2.0**120,
     "f32": 16777215 * 2.0**104,
     "f64": sys.float_info.max,
 }
 _LARGEST |= {"c64": _LARGEST["f32"], "c128": _LARGEST["f64"]}
+_LARGEST |= {name: float(limits.max) for name, limits in _SMALL_LIMITS.items()}
 _SMALLEST = {
-    "f8e4m3fn": 2.0**-6,
-    "f8e5m2": 2.0**-14,
     "f16": 2.0**-14,
     "bf16": 2.0**-126,
     "f32": 2.0**-126,
@@ -38,8 +44,9 @@ _SMALLEST = {
     "c64": 2.0**-126,
     "c128": 2.0**-1022,
 }
+_SMALLEST |= {name: float(limits.smallest_normal) for name, limits in _SMALL_LIMITS.items()}
 
-MAX_ULPS = {"f8e4m3fn": 0.0, "f8e5m2": 0.0, "f16": 3.0, "bf16": 3.0, "f32": 16.0, "f64": 16.0}
+MAX_ULPS = {**dict.fromkeys(_SMALL, 0.0), "f16": 3.0, "bf16": 3.0, "f32": 16.0, "f64": 16.0}
 """Rounding error, in ULPs, above which an inexact value is used no further: below what `compare` tolerates."""
 
 TERMINAL = 1e9
@@ -49,7 +56,7 @@ FLOATS = tuple(map(dtype_named, ("f16", "bf16", "f32", "f64")))
 SIGNED = tuple(map(dtype_named, ("s8", "s16", "s32", "s64")))
 UNSIGNED = tuple(map(dtype_named, ("u8", "u16", "u32", "u64")))
 INTEGERS = SIGNED + UNSIGNED
-SMALL_FLOATS = tuple(map(dtype_named, ("f8e4m3fn", "f8e5m2")))
+SMALL_FLOATS = tuple(map(dtype_named, _SMALL))
 """Floats of 8 bits: what is made of them is used only where it is exact."""
 PACKED = tuple(map(dtype_named, ("s4", "u4")))
 """Integers of which several share a byte."""
@@ -181,7 +188,9 @@ def draw(dtype: DType, shape: tuple[int, ...], facts: Facts, generator: np.rando
 
 
 def _draw_extremes(dtype: DType, shape: tuple[int, ...], generator: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Return ties of roundings, ends of integers and of the type itself, and what is around them."""
+    """Return ties of roundings, ends of integers and of the type itself, and what is around them; or any bits of 8."""
+    if dtype in SMALL_FLOATS:
+        return generator.integers(0, 256, shape, np.uint8).view(dtype.numpy)
     ends = [_LARGEST[dtype.hlo], _SMALLEST[dtype.hlo], 0.0, math.inf, math.nan, 0.5, 1.0, 1.5, 2.5, 3.0, 1e4]
     with np.errstate(over="ignore"):
         powers = np.array([2.0**bits for bits in (7, 8, 15, 16, 31, 32, 63, 64)]).astype(dtype.numpy)

@@ -27,6 +27,7 @@ from xgpu.tools.fuzzing.families import (
     recursive_scans,
     selections,
     several,
+    solves,
 )
 from xgpu.tools.fuzzing.graph import Graph
 from xgpu.tools.fuzzing.operands import companion
@@ -253,6 +254,8 @@ STEPS: dict[Step, float] = {
     several.whiles: 1,
     several.barrier: 0.3,
     several.largest: 0.2,
+    solves.triangular_system: 0.3,
+    solves.cholesky: 0.2,
     patterns.split_transposed: 1.2,
     patterns.by_statistics: 1.2,
     patterns.rolled: 0.6,

@@ -11,9 +11,16 @@ from xgpu.tools.fuzzing.ops import TensorType, attributes_of, dense, infer, name
 from xgpu.tools.fuzzing.texts.branches import branches_text
 from xgpu.tools.fuzzing.texts.regions import region_of
 from xgpu.tools.fuzzing.texts.scans import scan_text
+from xgpu.tools.fuzzing.texts.solves import factor_text, solution_text
 from xgpu.tools.fuzzing.texts.whiles import whiles_text
 
-_TEXTS = {"branches": branches_text, "scan": scan_text, "whiles": whiles_text}
+_TEXTS = {
+    "branches": branches_text,
+    "factor": factor_text,
+    "scan": scan_text,
+    "solution": solution_text,
+    "whiles": whiles_text,
+}
 """The text of what is several operations, or blocks of them."""
 
 

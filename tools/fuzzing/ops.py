@@ -286,6 +286,18 @@ def _sort(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
     return list(operands)
 
 
+def _solution(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    matrix, divisors, right = operands
+    rows = right.shape[-2 if params["flags"]["left_side"] == "true" else -1]
+    _need(matrix.shape == divisors.shape == (*right.shape[:-2], rows, rows), "not as many equations as unknowns")
+    return [right]
+
+
+def _factor(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
+    _need(operands[0].shape[-1] == operands[0].shape[-2], "the matrix is not square")
+    return [operands[0]]
+
+
 def _scan(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
     state, rows = operands
     _need(rows.shape[1:] == state.shape, "a row is not of the state's shape")
@@ -303,6 +315,7 @@ _RULES: Mapping[str, Rule] = {
     "dot_general": _dot_general,
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
+    "factor": _factor,
     "gather": _gather,
     "iota": _given,
     "optimization_barrier": _all,
@@ -316,6 +329,7 @@ _RULES: Mapping[str, Rule] = {
     "scatter": _scatter,
     "select_and_scatter": _select_and_scatter,
     "slice": _slice,
+    "solution": _solution,
     "sort": _sort,
     "top_k": _top_k,
     "transpose": _transpose,
@@ -421,7 +435,7 @@ def _top_attributes(params: Params) -> str:
 
 
 def _sort_attributes(params: Params) -> str:
-    return f"dimension = {params['dimension']} : i64, is_stable = true"
+    return f"dimension = {params['dimension']} : i64, is_stable = {str(params.get('stable', True)).lower()}"
 
 
 def _random_attributes(params: Params) -> str:

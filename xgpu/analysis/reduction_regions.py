@@ -4,6 +4,7 @@ from xgpu import ir
 from xgpu.analysis.combiners import combiners
 from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.dialects.attributes import COMMUTATIVE
+from xgpu.hlo.operations import is_total_order
 from xgpu.indexing.access import integer, integers
 from xgpu.structure import is_argument, producer
 
@@ -58,10 +59,10 @@ def _parts(value: ir.Value, name: str) -> list[ir.Value] | None:
 def _compares(value: ir.Value, direction: str, left: ir.Value, right: ir.Value) -> bool:
     if is_argument(value) or _parts(value, "compare") != [left, right]:
         return False
-    found = producer(value).attributes
-    if "compare_type" in found and ir.stablehlo.ComparisonTypeAttr(found["compare_type"]).value == "TOTALORDER":
+    op = producer(value)
+    if is_total_order(op):
         return False
-    return bool(ir.stablehlo.ComparisonDirectionAttr(found["comparison_direction"]).value == direction)
+    return bool(ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value == direction)
 
 
 def _is_position(op: ir.Operation) -> bool:

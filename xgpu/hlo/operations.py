@@ -174,6 +174,14 @@ def _without_own_code(op: ir.Operation) -> str | None:
     return _LIMITS[op.name](op) if op.name in _LIMITS else None
 
 
+def is_total_order(op: ir.Operation) -> bool:
+    """Whether a comparison orders floats by their bits: each NaN, and zeros of both signs, have places of their own."""
+    attributes = op.attributes
+    if "compare_type" not in attributes:
+        return False
+    return bool(ir.stablehlo.ComparisonTypeAttr(attributes["compare_type"]).value == "TOTALORDER")
+
+
 def _order_limit(op: ir.Operation) -> str | None:
     if not _is_complex(op.operands[0]):
         return None

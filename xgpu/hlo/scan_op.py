@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from xgpu import ir
-from xgpu.dtypes import dtype_of_element
+from xgpu.dtypes import dtype_of_element, float_range
 from xgpu.hlo.chlo import KEPT_FUNCTIONS
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.stablehlo_builder import Value, fill_region, hlo, integer_attribute, shape_of, tensor
@@ -132,7 +132,8 @@ def is_neutral(function: str, value: Value) -> bool:
 
 def _identity(function: str, element: ir.Type) -> ir.Attribute:
     if isinstance(element, ir.FloatType):
-        numbers = {"add": 0.0, "multiply": 1.0, "maximum": float("-inf"), "minimum": float("inf")}
+        lowest, highest = float_range(dtype_of_element(element))
+        numbers = {"add": 0.0, "multiply": 1.0, "maximum": lowest, "minimum": highest}
         return ir.FloatAttr.get(element, numbers[function])
     dtype = dtype_of_element(element)
     ones = (1 << dtype.bits) - 1

@@ -174,6 +174,23 @@ def test_arrays_of_the_largest_unsigned_number_are_folded() -> None:
     np.testing.assert_array_equal(result, np.array([2**64 - 2, 2**64 - 3], np.uint64))
 
 
+def test_the_order_of_the_bits_of_packed_floats_is_folded() -> None:
+    """NumPy has each of them in a byte, whose sign is not theirs."""
+    text = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %c = stablehlo.constant dense<[1.0, -6.0, 0.5, -0.0]> : tensor<4xf4E2M1FN>
+      %s = "stablehlo.sort"(%c) <{dimension = 0 : i64}> ({
+      ^bb0(%a: tensor<f4E2M1FN>, %b: tensor<f4E2M1FN>):
+        %less = stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<f4E2M1FN>, tensor<f4E2M1FN>) -> tensor<i1>
+        stablehlo.return %less : tensor<i1>
+      }) : (tensor<4xf4E2M1FN>) -> tensor<4xf4E2M1FN>
+      %w = stablehlo.convert %s : (tensor<4xf4E2M1FN>) -> tensor<4xf32>
+      %r = stablehlo.add %w, %x : tensor<4xf32>
+      return %r : tensor<4xf32>
+    }"""
+    (result,) = xgpu.compile(text).run(np.full(4, 8, np.float32))
+    np.testing.assert_array_equal(result, [2, 8, 8.5, 9])
+
+
 def test_bits_of_single_numbers_are_read_as_another_type() -> None:
     text = """func.func @main(%x: tensor<4xi32>) -> tensor<2xi32> {
       %c = stablehlo.constant dense<254> : tensor<ui8>

@@ -40,6 +40,48 @@ def test_a_failure_with_xgpu_alone_is_listed(tmp_path, capsys):
     assert total == "3 tests: 0 fail with jax.jit, 1 with xgpu.jit, 1 with that alone"
 
 
+JAX_SUITE = """
+from jax._src import test_util
+
+
+class CompiledTest(test_util.JaxTestCase):
+    def test_compiled(self):
+        assert test_util.api.jit.__module__.startswith("jax")
+        assert test_util.api.grad(lambda x: x)(1.0) == 1.0
+"""
+
+
+def test_what_jaxs_own_tests_compile_with_is_replaced(tmp_path):
+    """They call the function of an inner module of JAX."""
+    path = tmp_path / "test_jax.py"
+    path.write_text(JAX_SUITE)
+    theirs, ours = (run([str(path)], replaced, every=1, seconds=60) for replaced in (False, True))
+    assert [end.fine for end in theirs.values()] == [True]
+    assert [end.fine for end in ours.values()] == [False]
+
+
+LEFT_SUITE = """
+import warnings
+
+
+def test_left():
+    warnings.warn("xgpu leaves f to XLA after an internal error: why\\nand where")
+
+
+def test_compiled():
+    warnings.warn("another")
+"""
+
+
+def test_what_is_left_to_xla_with_a_warning_fails(tmp_path):
+    """It runs as with jax.jit, so nothing else tells."""
+    path = tmp_path / "test_left.py"
+    path.write_text(LEFT_SUITE)
+    left, compiled = run([str(path)], replaced=True, every=1, seconds=60).values()
+    assert left.outcome == "xgpu leaves f to XLA after an internal error: why"
+    assert compiled.fine
+
+
 def test_slower_tests_are_listed_slowest_first():
     """Times that differ by less than a second, and tests that fail, are not."""
     theirs = {name: Ended("passed", 0.5) for name in ("a", "b", "noise", "failing")}

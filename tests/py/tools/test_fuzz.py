@@ -42,11 +42,13 @@ from xgpu.tools.fuzzing.facts import (
     on_grid,
     whole_floats,
 )
+from xgpu.tools.fuzzing.families import solves
 from xgpu.tools.fuzzing.generate import STEPS, generate
 from xgpu.tools.fuzzing.graph import Graph, Node, Value
 from xgpu.tools.fuzzing.minimize import minimize
 from xgpu.tools.fuzzing.ops import CHLO, TensorType
 from xgpu.tools.fuzzing.oracle import as_xla_means_it, expected
+from xgpu.tools.fuzzing.texts.regions import region_of
 from xgpu.tools.fuzzing.worker import Worker, WorkerDied
 
 _CASES = os.environ.get("XGPU_FUZZ_CASES")
@@ -203,12 +205,36 @@ def test_a_seed_always_gives_the_same_case() -> None:
     assert fuzz_inputs.case_of_seed(7, texts) == fuzz_inputs.case_of_seed(7, texts)
 
 
+def test_sorts_have_several_keys_and_arrays_that_are_none() -> None:
+    sorts = [node for seed in range(400) for node in generate(seed).nodes if node.op == "sort"]
+    assert max(node.params["keys"] for node in sorts) == 4
+    assert max(len(node.operands) - node.params["keys"] for node in sorts) > 2
+    text = region_of(
+        "sort", {"order": "plain", "keys": 3, "direction": "LT"}, [TensorType(dtype_named("s8"), (5,))] * 4
+    )
+    assert text.count("stablehlo.compare") == 5
+    assert "%l3" in text and "%l3," not in text
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_factors_and_solutions_are_exact(seed: int) -> None:
+    builder = Builder(seed, 2_000)
+    factor = solves.cholesky(builder, 0)
+    solution = next(made for _ in range(100) if (made := solves.triangular_system(builder, 0)) is not None)
+    assert factor is not None
+    graph = builder.graph([factor, solution])
+    made, _ = expected(graph)
+    assert (np.diagonal(made, axis1=-2, axis2=-1) == 1).all()
+    assert set(np.unique(made)) <= {-1, 0, 1}
+    assert failure_of(graph, Variant(), "host") is None
+
+
 def test_graphs_use_every_operation_that_the_fuzzer_knows() -> None:
     used = {node.op for seed in range(400) for node in generate(seed).nodes}
     assert {"gather", "dynamic_update_slice", "reduce", "pad", "atan2", "bitcast_convert", "iota", "clamp"} <= used
     assert {"reduce_window", "scatter", "dot_general", "sort", "scan"} <= used
     assert {"branches", "select_and_scatter", "rng_bit_generator", "reduce_precision", "complex", "real"} <= used
-    assert {"convolution", "map", "optimization_barrier", "top_k", "whiles"} <= used
+    assert {"convolution", "factor", "map", "optimization_barrier", "solution", "top_k", "whiles"} <= used
     assert len(used & CHLO) > 4
     assert len(used) > 80
 

@@ -44,7 +44,7 @@ def _region(arguments: Iterable[tuple[str, str]], lines: Sequence[str]) -> str:
 
 
 def _sort_region(params: Params, operands: Sequence[TensorType]) -> str:
-    """The first array compared; the second one too, where the first ones are equal and there are two keys.
+    """The first array compared; the next of the keys, where those before it are equal.
 
     NumPy's order, as JAX writes it, has zeros of either sign equal, and NaN last.
     """
@@ -61,20 +61,16 @@ def _sort_region(params: Params, operands: Sequence[TensorType]) -> str:
         attributes += total if type_ == key and names[0] == left else ""
         return f'{name} = "stablehlo.compare"({", ".join(names)}) {{{attributes}}} : ({type_}, {type_}) -> tensor<i1>'
 
-    lines.append(compare("%o", params["direction"], left, right, key))
-    result = "%o"
-    if params["keys"] == 2:
-        (second, other), (third, _) = arguments[2:4]
-        lines += [
-            compare("%equal", "EQ", left, right, key),
-            compare("%next", params["direction"], second, third, other),
-        ]
-        lines += [f"{a} = stablehlo.{op} {b}, {c} : tensor<i1>" for a, op, b, c in _LEXICOGRAPHIC]
-        result = "%all"
+    keys = [(left, right, key), *((f"%l{i}", f"%r{i}", arguments[2 * i][1]) for i in range(1, params["keys"]))]
+    for i, pair in enumerate(keys):
+        lines.append(compare(f"%o{i}", params["direction"], *pair))
+    result = f"%o{len(keys) - 1}"
+    for i in reversed(range(len(keys) - 1)):
+        lines.append(compare(f"%equal{i}", "EQ", *keys[i]))
+        lines.append(f"%tie{i} = stablehlo.and %equal{i}, {result} : tensor<i1>")
+        lines.append(f"%all{i} = stablehlo.or %o{i}, %tie{i} : tensor<i1>")
+        result = f"%all{i}"
     return _region(arguments, [*lines, f'"stablehlo.return"({result}) : (tensor<i1>) -> ()'])
-
-
-_LEXICOGRAPHIC = (("%tie", "and", "%equal", "%next"), ("%all", "or", "%o", "%tie"))
 
 
 def _canonical(name: str, type_: str, dtype: DType) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.analysis.constants.arrays import Array, dtype_of_array
+from xgpu.hlo.operations import is_total_order
 
 Function = Callable[..., Any]
 
@@ -122,16 +123,17 @@ _ARITHMETIC = {f"stablehlo.{name}" for name in (*_NUMBERS, *_FLOATS)}
 
 def _comparison(op: ir.Operation) -> Function:
     direction = _COMPARISONS[ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value]
-    if "compare_type" not in op.attributes:
+    if not is_total_order(op):
         return direction
-    if ir.stablehlo.ComparisonTypeAttr(op.attributes["compare_type"]).value != "TOTALORDER":
-        return direction
-    return lambda left, right: direction(_order(left), _order(right))
+    width = dtype_of_array(op.operands[0].type).bits
+    return lambda left, right: direction(_order(left, width), _order(right, width))
 
 
-def _order(array: Array) -> Array:
-    """Return integers that are ordered as all floats are, zeros and NaN by their signs."""
+def _order(array: Array, width: int) -> Array:
+    """Return integers that are ordered as all floats of ``width`` bits are, zeros and NaN by their signs."""
     bits = np.ascontiguousarray(array).view(f"i{array.dtype.itemsize}")
+    # Of a type of fewer bits than a byte NumPy has the others above them.
+    bits = np.left_shift(bits, 8 * array.dtype.itemsize - width)
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from xgpu import ir
 from xgpu.dialects.attributes import GRADE
 from xgpu.emit.scalar.op import Builder, ScalarOp, compare_floats, compare_integers, constant
+from xgpu.hlo.operations import is_total_order
 from xgpu.structure import producer
 
 Binary = Callable[[ir.Value, ir.Value], ir.Value]
@@ -215,10 +216,9 @@ def compare(op: ScalarOp) -> ir.Value:
     """Compare two values; on floats only NE holds for NaN, unless the order is total."""
     left, right = op.operands
     direction = str(op.op.attributes["comparison_direction"]).removeprefix("#stablehlo<comparison_direction ")[:2]
-    kind = str(op.op.attributes["compare_type"]) if "compare_type" in op.op.attributes else ""
     if not op.operand_dtype.is_float:
         return _compare_integers(direction, left, right, op.operand_dtype.is_unsigned)
-    if "TOTALORDER" in kind:
+    if is_total_order(op.op):
         return _compare_integers(direction, _total_order_key(left), _total_order_key(right), False)
     return compare_floats("une" if direction == "NE" else f"o{direction.lower()}", left, right)
 

@@ -77,3 +77,32 @@ func.func @main(%x: tensor<8xf32>, %i: tensor<8xi32>) -> (tensor<8xf32>, tensor<
   }) : (tensor<8xf32>, tensor<8xi32>, tensor<f32>, tensor<i32>) -> (tensor<8xf32>, tensor<8xi32>)
   return %2#0, %2#1 : tensor<8xf32>, tensor<8xi32>
 }
+
+// -----
+
+// In types without infinities, extremes start from the numbers at the ends. NaN, which an infinity would be there, is
+// taken in.
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         %[[A:.*]] = "xgpu.scan"(%arg0) ({
+// CHECK:         }) {dimension = 0 : i64, reverse = false}
+// CHECK:         %[[B:.*]] = "xgpu.scan"(%arg0) ({
+// CHECK:         }) {dimension = 0 : i64, reverse = false}
+// CHECK:         %[[C:.*]] = stablehlo.broadcast_in_dim
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.minimum %[[C]], %[[B]] : tensor<8xf8E4M3FN>
+// CHECK-NEXT:    return %[[A]], %[[D]]
+func.func @main(%x: tensor<8xf8E4M3FN>) -> (tensor<8xf8E4M3FN>, tensor<8xf8E4M3FN>) {
+  %highest = stablehlo.constant dense<448.0> : tensor<f8E4M3FN>
+  %nan = stablehlo.constant dense<0x7F> : tensor<f8E4M3FN>
+  %0 = "stablehlo.reduce_window"(%x, %highest) <{padding = dense<[[7, 0]]> : tensor<1x2xi64>, window_dimensions = array<i64: 8>}> ({
+  ^bb0(%a: tensor<f8E4M3FN>, %b: tensor<f8E4M3FN>):
+    %2 = stablehlo.minimum %a, %b : tensor<f8E4M3FN>
+    stablehlo.return %2 : tensor<f8E4M3FN>
+  }) : (tensor<8xf8E4M3FN>, tensor<f8E4M3FN>) -> tensor<8xf8E4M3FN>
+  %1 = "stablehlo.reduce_window"(%x, %nan) <{padding = dense<[[7, 0]]> : tensor<1x2xi64>, window_dimensions = array<i64: 8>}> ({
+  ^bb0(%a: tensor<f8E4M3FN>, %b: tensor<f8E4M3FN>):
+    %2 = stablehlo.minimum %a, %b : tensor<f8E4M3FN>
+    stablehlo.return %2 : tensor<f8E4M3FN>
+  }) : (tensor<8xf8E4M3FN>, tensor<f8E4M3FN>) -> tensor<8xf8E4M3FN>
+  return %0, %1 : tensor<8xf8E4M3FN>, tensor<8xf8E4M3FN>
+}

@@ -41,3 +41,19 @@ func.func @main(%p: tensor<i1>, %x: tensor<4xf8E4M3FN>) -> tensor<f8E4M3FN> {
   }) : (tensor<i1>) -> tensor<f8E4M3FN>
   return %0 : tensor<f8E4M3FN>
 }
+
+// -----
+
+// The order of the bits tells one NaN from another, as those of f16 do not. Of the types that have no second zero, that
+// NaN is alone.
+
+// CHECK-LABEL: func.func @main(
+// CHECK-NEXT:    stablehlo.compare LT, %arg0, %arg0, TOTALORDER : (tensor<4xf8E3M4>, tensor<4xf8E3M4>) -> tensor<4xi1>
+// CHECK:         stablehlo.compare LT, %{{.*}}, %{{.*}}, TOTALORDER : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xi1>
+// CHECK:         stablehlo.compare LT, %{{.*}}, %{{.*}}, FLOAT : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xi1>
+func.func @main(%x: tensor<4xf8E3M4>, %y: tensor<4xf8E5M2FNUZ>) -> (tensor<4xi1>, tensor<4xi1>, tensor<4xi1>) {
+  %0 = stablehlo.compare LT, %x, %x, TOTALORDER : (tensor<4xf8E3M4>, tensor<4xf8E3M4>) -> tensor<4xi1>
+  %1 = stablehlo.compare LT, %y, %y, TOTALORDER : (tensor<4xf8E5M2FNUZ>, tensor<4xf8E5M2FNUZ>) -> tensor<4xi1>
+  %2 = stablehlo.compare LT, %x, %x, FLOAT : (tensor<4xf8E3M4>, tensor<4xf8E3M4>) -> tensor<4xi1>
+  return %0, %1, %2 : tensor<4xi1>, tensor<4xi1>, tensor<4xi1>
+}

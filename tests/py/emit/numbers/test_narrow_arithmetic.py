@@ -57,6 +57,32 @@ def test_every_pair(dtype: DType) -> None:
 
 
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
+def test_the_total_order_of_every_pair(dtype: DType) -> None:
+    """NaN is ordered by its bits too; where there are no zeros of two signs, it has the place of its f16."""
+    values = all_values(dtype)
+    bits = np.arange(values.size)
+    assert difference(values, bits.astype(np.uint8).view(dtype.numpy)) is None
+    half = values.size // 2
+    order = np.where(bits < half, bits, half - 1 - bits)
+    if dtype.hlo.endswith("fnuz"):
+        order[half] = -values.size
+    elif dtype.hlo == "f8e8m0fnu":
+        order = bits
+    left, right = np.repeat(bits, values.size), np.tile(bits, values.size)
+    array = f"tensor<{left.size}x{dtype.mlir}>"
+    lines = [
+        f"%{name} = stablehlo.compare {name}, %x, %y, TOTALORDER : ({array}, {array}) -> tensor<{left.size}xi1>"
+        for name in ("LT", "EQ")
+    ]
+    truths = ", ".join([f"tensor<{left.size}xi1>"] * 2)
+    body = "\n".join([*lines, f"return %LT, %EQ : {truths}"])
+    compiled = xgpu.compile(f"func.func @main(%x: {array}, %y: {array}) -> ({truths}) {{ {body} }}")
+    less, equal = compiled.run(values[left], values[right], on="host")
+    np.testing.assert_array_equal(less, order[left] < order[right])
+    np.testing.assert_array_equal(equal, order[left] == order[right])
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
 def test_every_value(dtype: DType) -> None:
     values = values_of(dtype)
     for number, (got, expected) in enumerate(both(EXACT_UNARY, [values], dtype)):
