@@ -66,6 +66,13 @@ class Transposes:
         """The bytes of the widest element in a tile."""
         return max(_tile_bytes(hero.operands[0].type) for hero in self.heroes)
 
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes of the widest element of a result, of which a thread stores an access; 1 if some share a byte."""
+        types = self.fusion.result_types
+        is_packed = any(element_dtype(type_).storage_bits < 8 for type_ in types)
+        return 1 if is_packed else max(map(_tile_bytes, types))
+
     @cached_property
     def side_outputs(self) -> list[int]:
         """The numbers of the results that have the operands' shape."""
@@ -90,7 +97,7 @@ class TransposeSchedule(Schedule):
         And where more than half of what tiles cover is outside of the array.
         """
         size, transpose = facts.element_bytes, facts.transpose
-        width = access_width(transpose, size)
+        width = access_width(transpose, max(size, facts.stored_bytes))
         found = cls(**cls.block_of(size, width, transpose.group), width=width)
         fitting = min(found._quarters(size, transpose.group), key=lambda each: each._covered(facts), default=found)
         if 2 * fitting._covered(facts) < found._covered(facts):
