@@ -98,6 +98,19 @@ DECISIONS: tuple[Discardable, ...] = (
         " shared memory, none. Set by assign-layouts.",
     ),
     Discardable(
+        attributes.PANEL,
+        _TILES,
+        _for_each(
+            _numbers(
+                "array<i64: dimension, width, stride>, or none of them",
+                lambda values: not values or (len(values) == 3 and min(values) >= 0 and max(values) <= _MOST_STRIDE),
+            )
+        ),
+        "The panels of a tile in shared memory, whose rows are not in one piece: of a dimension, `width` elements"
+        " follow each other by its stride, and the next panel begins `stride` elements after this one. Set by"
+        " assign-layouts, with the strides.",
+    ),
+    Discardable(
         attributes.SWIZZLE,
         _TILES,
         _for_each(

@@ -15,7 +15,7 @@ from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, TileOp
 from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.access import shape_of
-from xgpu.passes.blocks.support.decided import bytes_of, layouts_of, plan_of, refuse_decision, text_of
+from xgpu.passes.blocks.support.decided import bytes_of, layouts_of, panel_given, plan_of, refuse_decision, text_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
 from xgpu.records import dataclass
@@ -84,7 +84,8 @@ class PipelineTiles(Pass):
                 continue
             bits = dtype_of_element(ir.RankedTensorType(view.array.type).element_type).storage_bits
             swizzle = attributes.int_array_of(swizzles[memory]) if memory in swizzles else ()
-            unit, problem = copy_unit(view.map, shape_of(view.array), bits, layouts[memory], swizzle)
+            panel = panel_given(kernel, memory)
+            unit, problem = copy_unit(view.map, shape_of(view.array), bits, layouts[memory], swizzle, panel)
             if problem:
                 how = f"copied by {unit} bytes" if unit else "not copied asynchronously"
                 remark(self.NAME, op, "the tile is {}: {}", how, problem)

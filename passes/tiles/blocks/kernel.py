@@ -5,11 +5,11 @@ from xgpu.dialects import attributes
 from xgpu.dialects.block import copies
 from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
 from xgpu.dialects.block.tiles import InsertTileOp, StepsOp, TileOp
-from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.emit.builders import apply_map, launch_index
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import AffineExpr, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.passes.tiles.blocks.barriers import BlockBarriers
 from xgpu.passes.tiles.blocks.computing import compute_fragments, compute_shared
 from xgpu.passes.tiles.blocks.copying import TileCopy
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
@@ -62,13 +62,14 @@ class BlockWriter:
             pointers[inside] = pointers[outside]
         memory = SharedMemoryOp.build(max(1, kernel.shared_bytes)) if kernel.layouts else thread
         shared = {value: SharedTile.of(layout, memory) for value, layout in kernel.layouts.items()}
-        return State(kernel, space, memory, pointers, numbers, shared)
+        return State(kernel, space, memory, BlockBarriers(kernel.read_by_groups), pointers, numbers, shared)
 
     def _write_operations(self, state: State, block: ir.Block) -> None:
         for view in list(block.operations)[:-1]:
             op = view.operation
             with op.location:
-                meet_before(op)
+                if attributes.MEET in op.attributes:
+                    state.barriers.meet()
                 self._write_operation(state, op)
 
     def _write_operation(self, state: State, op: ir.Operation) -> None:
@@ -86,10 +87,16 @@ class BlockWriter:
             self._write_product(state, op)
         elif kernel.places[op.results[0]] == attributes.FRAGMENTS:
             compute_fragments(state, op)
-        elif op.name == "stablehlo.reduce":
+        else:
+            self._write_shared(state, op)
+
+    @staticmethod
+    def _write_shared(state: State, op: ir.Operation) -> None:
+        if op.name == "stablehlo.reduce":
             Reduction.of(state, op).write()
         else:
             compute_shared(state, op)
+        state.barriers.wrote(state.shared[op.results[0]].layout)
 
     @staticmethod
     def _write_copy(state: State, view: TileOp) -> None:
@@ -103,11 +110,13 @@ class BlockWriter:
         if copy.is_async:
             copies.AsyncCommitOp.create()
             copies.AsyncWaitOp.create(attributes={"pending": 0})
+        state.barriers.wrote(state.shared[view.tile].layout)
 
     def _write_product(self, state: State, op: ir.Operation) -> None:
         (result,) = op.results
         if self.kernel.places[result] == attributes.SHARED:
             multiply_to_shared(state, op)
+            state.barriers.wrote(state.shared[result].layout)
             return
         total = self._added_to(state, op)
         if total is None:
@@ -128,9 +137,3 @@ class BlockWriter:
             return None
         is_same = state.fragments[others[0]].layout == self.kernel.fragments(result)
         return users[0] if is_same and can_begin(state, op) else None
-
-
-def meet_before(op: ir.Operation) -> None:
-    """Have all threads of the block meet if that is decided for an operation."""
-    if attributes.MEET in op.attributes:
-        SyncThreadsOp.build([])

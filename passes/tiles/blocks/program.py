@@ -1,10 +1,11 @@
 """A kernel that is written on tiles, and what was decided about each of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.block_plan.memory.strides import are_apart
+from xgpu.block_plan.kernel import instruction_of
+from xgpu.block_plan.memory.strides import TilePanel, are_apart
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.emit.families.blocks.schedule import BlockProgramSchedule
@@ -95,6 +96,23 @@ class ScheduledKernel:
             return 1
         return stages_of(parent.opview)
 
+    @cached_property
+    def read_by_groups(self) -> tuple[tuple[int, int], ...]:
+        """The bytes that instructions of warp groups read: the first of each tile, and the one after the last."""
+        products = [op for _, op, _ in self.tiles() if instruction_of(op) == attributes.BY_WARP_GROUPS]
+        found = {self.layouts[tile] for op in products for tile in self._kept_of(op.operands) if tile in self.layouts}
+        return tuple(sorted((each.start, each.end) for each in found))
+
+    def _kept_of(self, tiles: Iterable[ir.Value]) -> Iterator[ir.Value]:
+        """Yield the tiles that are kept of which some are computed, or which they are."""
+        pending = list(tiles)
+        while pending:
+            tile = pending.pop()
+            if self.is_kept(tile):
+                yield tile
+            else:
+                pending += owning_op(tile).operands
+
     @property
     def shared_bytes(self) -> int:
         """The shared memory of a block."""
@@ -137,7 +155,11 @@ class ScheduledKernel:
         if strides is None or len(strides) != len(shape):
             wanted = f"expected one stride for each dimension of {value.type}, got {_got(op, attributes.LAYOUT)}"
             refuse(PASS, op, f"attribute '{attributes.LAYOUT}': {wanted}")
-        if not are_apart(shape, strides):
+        numbers = _numbers(op, attributes.PANEL, number)
+        panel = TilePanel(*numbers) if numbers else None
+        if panel is not None and (problem := panel.problem(shape)):
+            refuse(PASS, op, f"attribute '{attributes.PANEL}': expected {problem}, got {numbers}")
+        if not are_apart(shape, strides, panel):
             wanted = f"expected strides with a place for each element of {value.type}, got {tuple(strides)}"
             refuse(PASS, op, f"attribute '{attributes.LAYOUT}': {wanted}")
         swizzle = _numbers(op, attributes.SWIZZLE, number) or ()
@@ -149,7 +171,7 @@ class ScheduledKernel:
         if packed is not None and packed[2] <= packed[1]:
             got = _got(op, attributes.SWIZZLE)
             refuse(PASS, op, f"attribute '{attributes.SWIZZLE}': expected a shift above the base, got {got}")
-        return TileLayout(offset, shape, tuple(strides), packed, dtype, self.buffers(op))
+        return TileLayout(offset, shape, tuple(strides), packed, dtype, self.buffers(op), panel)
 
 
 def stages_of(steps: StepsOp) -> int:

@@ -6,6 +6,7 @@ from dataclasses import field
 from xgpu import ir
 from xgpu.dialects.block.tiles import TileOp
 from xgpu.indexing.affine import AffineExpr
+from xgpu.passes.tiles.blocks.barriers import BlockBarriers
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.products.fragments import FragmentTile
@@ -18,12 +19,14 @@ class State:
     """The variables of the kernel so far, and its tiles in shared memory and in registers.
 
     ``numbers`` has the expression of each number of block and step, ``pointers`` the address of each array. ``memory``
-    is the block's shared memory. In steps ``start_ahead`` writes the start of a later step's copy of a tile.
+    is the block's shared memory, ``barriers`` has its threads meet. In steps ``start_ahead`` writes the start of a
+    later step's copy of a tile.
     """
 
     kernel: ScheduledKernel
     space: AddressSpace
     memory: ir.Value
+    barriers: BlockBarriers
     pointers: dict[ir.Value, ir.Value]
     numbers: dict[ir.Value, AffineExpr] = field(default_factory=dict)
     shared: dict[ir.Value, SharedTile] = field(default_factory=dict)

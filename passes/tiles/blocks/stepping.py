@@ -9,7 +9,6 @@ from xgpu.block_plan.pipelines import Pipeline
 from xgpu.dialects import attributes
 from xgpu.dialects.block import copies
 from xgpu.dialects.block.tiles import StepsOp, TileOp
-from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.indexing.affine import constant, dim
 from xgpu.indexing.interval import Interval
 from xgpu.passes.support.refusals import refuse
@@ -64,6 +63,12 @@ class StepLoop:
         return any_async([TileCopy.of(self.state, each) for each in self._ahead])
 
     @property
+    def _written(self) -> list[ir.Value]:
+        """The tiles in shared memory that threads write in a step, or have written in the one before."""
+        results = (value for each in self.steps.body.operations for value in each.operation.results)
+        return [value for value in results if value in self.state.kernel.layouts]
+
+    @property
     def _inside(self) -> Sequence[ir.Value]:
         """The values that a step takes from the one before."""
         return list(self.steps.body.arguments)[1:]
@@ -106,6 +111,7 @@ class StepLoop:
                 begin.append(self._init(value, init))
             elif not _is_same(state.kernel.layouts.get(init), state.kernel.layouts[value]):
                 copy_shared(state, init, state.shared[value])
+                state.barriers.wrote(state.shared[value].layout)
         return begin
 
     def _init(self, value: ir.Value, init: ir.Value) -> FragmentTile:
@@ -129,16 +135,19 @@ class StepLoop:
         inside = [self._inside[number] for number in self._in_registers]
         fragments |= dict(zip(inside, _unpacked(begin, vectors), strict=True))
         numbers = state.numbers | {self._number: dim(len(state.space.ranges))}
-        return State(kernel, space, state.memory, dict(state.pointers), numbers, shared, fragments)
+        pointers = dict(state.pointers)
+        return State(kernel, space, state.memory, state.barriers, pointers, numbers, shared, fragments)
 
     def _write_step(self, inner: State) -> None:
         """Write a step: what it waits for, its operations, and between these the copies that start."""
         if self._has_async:
             copies.AsyncWaitOp.create(attributes={"pending": self._pipeline.groups_in_flight})
+        for tile in self._written:
+            inner.barriers.wrote(self.state.kernel.layouts[tile])
         self.write_operations(inner, self.steps.body)
         (*_, end) = self.steps.body.operations
         if attributes.MEET in end.operation.attributes:
-            SyncThreadsOp.build([])
+            inner.barriers.meet()
 
     def _yielded(self, inner: State, begin: Sequence[FragmentTile]) -> Values:
         """Return the vectors of what stays in registers. Raises `CompilerError` if the rest lies elsewhere."""

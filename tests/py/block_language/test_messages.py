@@ -326,7 +326,7 @@ def test_of_an_unknown_decision(keyword: str) -> None:
         block.grid(1)
         return block.store(x.tile((8, 8), **{keyword: 2}), (8, 8))  # here
 
-    expected = f"unexpected keyword '{keyword}'; what can be decided here: copy, place, layout, swizzle"
+    expected = f"unexpected keyword '{keyword}'; what can be decided here: copy, place, layout, panel, swizzle"
     assert expected in str(refused(kernel))
 
 
