@@ -17,6 +17,7 @@ are not in shared memory. What they mean together:
   its first operation) by waiting for its own tiles, which are in buffer ``step mod n``; where the operation stands, the
   tile of step ``step + n - 1`` is copied, into buffer ``(step + n - 1) mod n``. After the last step all copies have
   been waited for.
+- What TMA copies arrives at an mbarrier of its buffer, which all threads wait for where a step begins.
 - A barrier on what ends a step comes after all of the step, before the next one; none is needed after the last.
 """
 
@@ -133,8 +134,8 @@ DECISIONS: tuple[Discardable, ...] = (
         attributes.COPY,
         _READS,
         one_of(attributes.PLAIN, attributes.ASYNC, attributes.BULK),
-        "How a tile gets into shared memory: `plain`, by loads and stores; `async`, by cp.async; `bulk`, by TMA, which"
-        " is planned if it is given, but not lowered: lower-tiles refuses it. Set by pipeline-tiles.",
+        "How a tile gets into shared memory: `plain`, by loads and stores; `async`, by cp.async; `bulk`, by TMA, tiles"
+        " of steps with several buffers. Set by pipeline-tiles.",
     ),
     Discardable(
         attributes.MULTICAST,
@@ -146,8 +147,7 @@ DECISIONS: tuple[Discardable, ...] = (
             ),
         ),
         "For each block of a cluster, by rank, the blocks for which it copies the tile, a bit for each; 0 if another"
-        " one does it for this one. Goes with the copy `bulk`, which is not lowered."
-        " Set by multicast-tiles.",
+        " one does it for this one. Goes with the copy `bulk`; it is planned, but not lowered. Set by multicast-tiles.",
     ),
     Discardable(
         attributes.MEET,

@@ -16,9 +16,9 @@ CUTLASS waits for all groups in the end, as here.) By barriers that count arriva
 is full and one that says that it is empty; each is in phase 0 first, and waits are for the parity of a phase to be
 over.
 
-Steps of block programs are lowered by groups, with a prefetch of ``stages - 1`` (`passes/tiles/blocks/stepping.py`).
-Barriers are lowered in kernels of products and chains, whose roles go through a ring of their own
-(`passes/tiles/ring.py`), with these parities; no block program has them.
+Steps of block programs are lowered with a prefetch of ``stages - 1`` (`passes/tiles/blocks/stepping.py`): by groups,
+and what TMA copies by barriers that say that a buffer is full. That it is empty follows from the meeting of all threads
+in each step. Kernels of products and chains have roles, and barriers of both kinds (`passes/tiles/ring.py`).
 """
 
 from xgpu.records import dataclass

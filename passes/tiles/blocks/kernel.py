@@ -1,6 +1,9 @@
 """The threads of a kernel that is written on tiles: its operations one after the other, as was decided of each."""
 
+import math
+
 from xgpu import ir
+from xgpu.block_plan.memory.boxes import bulk_bytes
 from xgpu.dialects import attributes
 from xgpu.dialects.block import copies
 from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
@@ -10,6 +13,7 @@ from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import AffineExpr, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.tiles.blocks.barriers import BlockBarriers
+from xgpu.passes.tiles.blocks.bulk_copies import BulkCopies
 from xgpu.passes.tiles.blocks.computing import compute_fragments, compute_shared
 from xgpu.passes.tiles.blocks.copying import TileCopy
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
@@ -20,6 +24,8 @@ from xgpu.passes.tiles.blocks.reductions import Reduction
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.blocks.stepping import StepLoop
 from xgpu.passes.tiles.blocks.storing import store_tile
+from xgpu.passes.tiles.boxes import add_workspace
+from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.records import dataclass
 from xgpu.structure import users_of
 
@@ -34,9 +40,14 @@ class BlockWriter:
 
     def write(self) -> None:
         """Replace the blocks by the code of their threads."""
-        blocks = self.kernel.blocks.operation
+        kernel, blocks = self.kernel, self.kernel.blocks.operation
+        maps = None
+        if kernel.bulk:
+            maps = add_workspace(kernel.function, math.prod(kernel.blocks.grid) * bulk_bytes(len(kernel.bulk), 0))
         with ir.InsertionPoint(blocks), blocks.location:
             state = self._begin()
+            if maps is not None:
+                self._begin_bulk(state, maps)
             self._write_operations(state, self.kernel.blocks.body)
         for result, output in zip(blocks.results, blocks.operands, strict=True):
             result.replace_all_uses_with(output)
@@ -62,7 +73,19 @@ class BlockWriter:
             pointers[inside] = pointers[outside]
         memory = SharedMemoryOp.build(max(1, kernel.shared_bytes)) if kernel.layouts else thread
         shared = {value: SharedTile.of(layout, memory) for value, layout in kernel.layouts.items()}
-        return State(kernel, space, memory, BlockBarriers(kernel.read_by_groups), pointers, numbers, shared)
+        return State(kernel, space, memory, BlockBarriers(kernel.asynchronous), pointers, numbers, shared)
+
+    @staticmethod
+    def _begin_bulk(state: State, workspace: ir.Value) -> None:
+        """Write what copies by TMA begin with: each block makes its own tensor maps."""
+        kernel = state.kernel
+        (count, _, _) = attributes.int_array_of(kernel.function.attributes[attributes.GRID])
+        block, thread = launch_index("gpu.block_id", count), state.space.values[0]
+        own = ir.arith.muli(as_i32(block), i32(bulk_bytes(len(kernel.bulk), 0)))
+        room, maps = offset(state.memory, kernel.tile_bytes), offset(state.pointers[workspace], own)
+        state.bulk = BulkCopies.prepared(kernel, state.pointers, room, maps, thread)
+        state.barriers.meet()
+        state.bulk.acquire()
 
     def _write_operations(self, state: State, block: ir.Block) -> None:
         for view in list(block.operations)[:-1]:

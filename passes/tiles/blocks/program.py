@@ -5,6 +5,7 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.block_plan.kernel import instruction_of
+from xgpu.block_plan.memory.boxes import MAP_BYTES, BulkTile, bulk_bytes, bulk_tile
 from xgpu.block_plan.memory.strides import TilePanel, are_apart
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
@@ -15,12 +16,14 @@ from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, only
 from xgpu.passes.tiles.blocks.memory.shared import TileLayout
+from xgpu.passes.tiles.blocks.memory.stored import element_bytes
 from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of, owning_op
 from xgpu.target_machine import WARP_SIZE
 
 PRODUCT = "stablehlo.dot_general"
+_BULK = attributes.BULK
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +100,11 @@ class ScheduledKernel:
         return stages_of(parent.opview)
 
     @cached_property
-    def read_by_groups(self) -> tuple[tuple[int, int], ...]:
-        """The bytes that instructions of warp groups read: the first of each tile, and the one after the last."""
+    def asynchronous(self) -> tuple[tuple[int, int], ...]:
+        """The bytes that TMA writes, or warp groups multiply: the first of each tile, and the one after the last."""
         products = [op for _, op, _ in self.tiles() if instruction_of(op) == attributes.BY_WARP_GROUPS]
         found = {self.layouts[tile] for op in products for tile in self._kept_of(op.operands) if tile in self.layouts}
+        found |= {self.layouts[each.tile] for each in self.bulk}
         return tuple(sorted((each.start, each.end) for each in found))
 
     def _kept_of(self, tiles: Iterable[ir.Value]) -> Iterator[ir.Value]:
@@ -113,10 +117,43 @@ class ScheduledKernel:
             else:
                 pending += owning_op(tile).operands
 
+    @cached_property
+    def bulk(self) -> dict[TileOp, BulkTile]:
+        """The tiles that TMA copies, in order. Raises `CompilerError` for one that it cannot copy."""
+        views = (op.opview for _, op, _ in self.tiles())
+        return {view: self._bulk_tile(view) for view in views if isinstance(view, TileOp) and _copy(view) == _BULK}
+
+    def _bulk_tile(self, tile: TileOp) -> BulkTile:
+        op = tile.operation
+        found: BulkTile | str = "expected a tile of steps with several buffers"
+        if attributes.MULTICAST in op.attributes:
+            found = "expected a kernel without clusters"
+        elif self.is_ahead(op):
+            layout = self.layouts[tile.tile]
+            bits = 8 * element_bytes(layout.dtype)
+            found = bulk_tile(tile.map, shape_of(tile.array), bits, layout.strides, layout.swizzle or (), layout.panel)
+        if isinstance(found, str):
+            refuse(PASS, op, f"attribute '{attributes.COPY}': TMA cannot copy the tile: {found}")
+        return found
+
+    @property
+    def tile_bytes(self) -> int:
+        """The shared memory of all tiles, up to where copies by TMA have theirs."""
+        end = max((each.end for each in self.layouts.values()), default=0)
+        return -(-end // MAP_BYTES) * MAP_BYTES if self.bulk else end
+
+    @cached_property
+    def bulk_steps(self) -> dict[ir.Operation, int]:
+        """The steps of which TMA copies tiles, with their numbers of buffers."""
+        return {each.operation: stages_of(each) for each in self.steps if self._has_bulk(each)}
+
+    def _has_bulk(self, steps: StepsOp) -> bool:
+        return any(each.operation.opview in self.bulk for each in steps.body.operations)
+
     @property
     def shared_bytes(self) -> int:
         """The shared memory of a block."""
-        return max((each.end for each in self.layouts.values()), default=0)
+        return self.tile_bytes + bulk_bytes(len(self.bulk), sum(self.bulk_steps.values()))
 
     def fragments(self, tile: ir.Value) -> FragmentLayout | None:
         """Return how threads hold a tile, or what it is computed from; None if it has nothing to do with a product.
@@ -191,6 +228,11 @@ def product_layout(op: ir.Operation, warps: int) -> FragmentLayout:
         wanted = f"expected warps down and across, of {warps} in all, got {given or 'none'}"
         refuse(PASS, op, f"attribute '{attributes.WARPS}': {wanted}")
     return FragmentLayout(shape_of(op.results[0]), len(left.batching), len(left.own), down, across)
+
+
+def _copy(tile: TileOp) -> str | None:
+    given = tile.operation.attributes.get(attributes.COPY)
+    return given.value if isinstance(given, ir.StringAttr) else None
 
 
 def _place(op: ir.Operation, number: int) -> str:

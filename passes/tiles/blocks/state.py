@@ -7,6 +7,7 @@ from xgpu import ir
 from xgpu.dialects.block.tiles import TileOp
 from xgpu.indexing.affine import AffineExpr
 from xgpu.passes.tiles.blocks.barriers import BlockBarriers
+from xgpu.passes.tiles.blocks.bulk_copies import BulkCopies
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.products.fragments import FragmentTile
@@ -20,7 +21,7 @@ class State:
 
     ``numbers`` has the expression of each number of block and step, ``pointers`` the address of each array. ``memory``
     is the block's shared memory, ``barriers`` has its threads meet. In steps ``start_ahead`` writes the start of a
-    later step's copy of a tile.
+    later step's copy of a tile; ``bulk`` are the copies by TMA, if there are some.
     """
 
     kernel: ScheduledKernel
@@ -31,6 +32,7 @@ class State:
     numbers: dict[ir.Value, AffineExpr] = field(default_factory=dict)
     shared: dict[ir.Value, SharedTile] = field(default_factory=dict)
     fragments: dict[ir.Value, FragmentTile] = field(default_factory=dict)
+    bulk: BulkCopies | None = None
     start_ahead: Callable[[TileOp], None] | None = None
 
     @property

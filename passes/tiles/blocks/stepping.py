@@ -14,6 +14,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import PASS
+from xgpu.passes.tiles.blocks.bulk_copies import FullBarriers
 from xgpu.passes.tiles.blocks.computing import copy_shared, held, held_layout
 from xgpu.passes.tiles.blocks.copying import TileCopy, any_async
 from xgpu.passes.tiles.blocks.memory.shared import TileLayout
@@ -21,7 +22,7 @@ from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout, Fragment
 from xgpu.passes.tiles.blocks.program import stages_of
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.ring import i32
-from xgpu.passes.tiles.roles import below
+from xgpu.passes.tiles.roles import below, equal
 from xgpu.passes.tiles.structured import Values, counted, only_if
 from xgpu.records import dataclass
 
@@ -59,14 +60,20 @@ class StepLoop:
         return [each for each in kept if self.state.kernel.is_ahead(each.operation)]
 
     @cached_property
+    def _bulk(self) -> list[TileOp]:
+        """Those of them that TMA copies."""
+        return [each for each in self._ahead if each in self.state.kernel.bulk]
+
+    @cached_property
     def _has_async(self) -> bool:
-        return any_async([TileCopy.of(self.state, each) for each in self._ahead])
+        return any_async([TileCopy.of(self.state, each) for each in self._ahead if each not in self._bulk])
 
     @property
     def _written(self) -> list[ir.Value]:
         """The tiles in shared memory that threads write in a step, or have written in the one before."""
         results = (value for each in self.steps.body.operations for value in each.operation.results)
-        return [value for value in results if value in self.state.kernel.layouts]
+        bulk = [each.tile for each in self._bulk]
+        return [value for value in results if value in self.state.kernel.layouts and value not in bulk]
 
     @property
     def _inside(self) -> Sequence[ir.Value]:
@@ -87,15 +94,18 @@ class StepLoop:
                 for tile in self._ahead:
                     self._start(replace(state, numbers=state.numbers | {self._number: constant(step)}), tile, i32(step))
             self._commit()
-        inits = [*(vector for tile in begin for vector in tile.values), i32(0)]
+        held = [vector for tile in begin for vector in tile.values]
+        turn = [i32(0), i32(0)] if self._bulk else [i32(0)]
         count = create_index(self.steps.count)
-        with counted(create_index(0), count, create_index(1), inits) as loop:
-            *vectors, slot = loop.carried
+        with counted(create_index(0), count, create_index(1), [*held, *turn]) as loop:
+            vectors, (slot, *phase) = loop.carried[: len(held)], loop.carried[len(held) :]
             inner = self._state_inside(loop.counter, begin, vectors, slot)
             inner.start_ahead = lambda tile: self._start_later(inner, tile, loop.counter, slot)
+            for parity in phase:
+                self._full.wait(slot, parity)
             self._write_step(inner)
-            loop.carried = [*self._yielded(inner, begin), self._next(slot)]
-        for number, result in zip(self._in_registers, _unpacked(begin, loop.results[:-1]), strict=True):
+            loop.carried = [*self._yielded(inner, begin), *self._next(slot, phase)]
+        for number, result in zip(self._in_registers, _unpacked(begin, loop.results[: len(held)]), strict=True):
             state.fragments[op.results[number]] = result
 
     @property
@@ -136,7 +146,7 @@ class StepLoop:
         fragments |= dict(zip(inside, _unpacked(begin, vectors), strict=True))
         numbers = state.numbers | {self._number: dim(len(state.space.ranges))}
         pointers = dict(state.pointers)
-        return State(kernel, space, state.memory, state.barriers, pointers, numbers, shared, fragments)
+        return State(kernel, space, state.memory, state.barriers, pointers, numbers, shared, fragments, bulk=state.bulk)
 
     def _write_step(self, inner: State) -> None:
         """Write a step: what it waits for, its operations, and between these the copies that start."""
@@ -174,16 +184,33 @@ class StepLoop:
             self._commit()
 
     def _start(self, state: State, tile: TileOp, slot: ir.Value) -> None:
-        TileCopy.of(state, tile).start(self.state.shared[tile.tile].in_slot(slot))
+        """Start to copy a tile: all threads, or by TMA one of them, which first says how many bytes of a step come."""
+        target = self.state.shared[tile.tile].in_slot(slot)
+        if tile not in self._bulk:
+            TileCopy.of(state, tile).start(target)
+            return
+        assert state.bulk is not None
+        with only_if(equal(state.bulk.thread, 0)):
+            if tile == self._bulk[0]:
+                self._full.expect(slot)
+            state.bulk.tiles[tile].start(tile, state.space, state.numbers, target, self._full.at(slot))
+
+    @property
+    def _full(self) -> FullBarriers:
+        """The mbarriers of the buffers that TMA fills."""
+        assert self.state.bulk is not None
+        return self.state.bulk.full[self.steps.operation]
 
     def _commit(self) -> None:
         if self._has_async:
             copies.AsyncCommitOp.create()
 
-    def _next(self, slot: ir.Value) -> ir.Value:
+    def _next(self, slot: ir.Value, phase: Values) -> Values:
+        """Return the buffer of the next step, and the parity of its phase."""
         after = ir.arith.addi(slot, i32(1))
         wraps = ir.arith.cmpi(ir.arith.CmpIPredicate.eq, after, i32(self._stages))
-        return ir.arith.select(wraps, i32(0), after)
+        turned = [ir.arith.select(wraps, ir.arith.xori(each, i32(1)), each) for each in phase]
+        return [ir.arith.select(wraps, i32(0), after), *turned]
 
 
 def _is_same(layout: TileLayout | None, other: TileLayout) -> bool:
