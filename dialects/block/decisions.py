@@ -16,7 +16,7 @@ are not in shared memory. What they mean together:
   stages, the first ``n - 1`` steps' tiles are copied where the steps begin, and a step begins (before the barrier of
   its first operation) by waiting for its own tiles, which are in buffer ``step mod n``; where the operation stands, the
   tile of step ``step + n - 1`` is copied, into buffer ``(step + n - 1) mod n``. After the last step all copies have
-  been waited for.
+  been waited for. With a prefetch of ``p`` steps, that is ``step + p``, and the first ``p`` steps in the beginning.
 - What TMA copies arrives at an mbarrier of its buffer, which all threads wait for where a step begins.
 - A barrier on what ends a step comes after all of the step, before the next one; none is needed after the last.
 """
@@ -129,6 +129,13 @@ DECISIONS: tuple[Discardable, ...] = (
         _stages_problem,
         "How many buffers each tile has that a step reads: its copies are started that many steps, less one, ahead. Set"
         " by pipeline-tiles.",
+    ),
+    Discardable(
+        attributes.PREFETCH,
+        _STEPS,
+        _stages_problem,
+        "How many steps ahead copies are started, if not as many as there are buffers, less one. With fewer, products"
+        " of warp groups that steps only add up go on until the next step has started its own. Set by pipeline-tiles.",
     ),
     Discardable(
         attributes.COPY,

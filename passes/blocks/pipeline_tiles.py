@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.block_plan.accumulation import accumulated_products
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
 from xgpu.block_plan.memory.boxes import BulkTile, bulk_bytes, bulk_tile
 from xgpu.block_plan.memory.storage import Block, place
@@ -11,10 +12,10 @@ from xgpu.block_plan.memory.strides import CHUNK_BYTES, copy_unit
 from xgpu.block_plan.order.events import StagedGraph, text_order
 from xgpu.block_plan.order.lifetimes import lifetimes
 from xgpu.block_plan.order.meetings import meetings
-from xgpu.block_plan.pipelines import MOST_STAGES, stages_of
+from xgpu.block_plan.pipelines import MOST_STAGES, is_alone, stages_of
 from xgpu.device import DEFAULT_DEVICE, DeviceName, device
 from xgpu.dialects import attributes
-from xgpu.dialects.block.tiles import BlocksOp, TileOp
+from xgpu.dialects.block.tiles import BlocksOp, StepsOp, TileOp
 from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.access import shape_of
 from xgpu.passes.blocks.support.decided import bytes_of, layouts_of, panel_given, plan_of, refuse_decision, text_of
@@ -22,6 +23,8 @@ from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
 from xgpu.records import dataclass
 
+LEAST_STAGES_LEFT = 3
+"""Buffers from which on one is left to products that go on: another is read, and one at least is filled."""
 LEAST_BULK_STEPS = 8
 """Steps from which on TMA copies tiles: blocks first make tensor maps, which takes about as long as some copies."""
 _NEEDED = frozenset(("bulk", "mbarrier.expect", "tensormap.replace"))
@@ -34,6 +37,8 @@ class PipelineTiles(Pass):
     A copy is asynchronous where each 16 bytes of the tile are 16 bytes of the array, in both at a multiple of 16, or 8
     or 4. Steps with such copies have up to four buffers for each tile, as many as fit. Where there are several, and
     enough steps, TMA copies tiles that are boxes of their array, which lie in shared memory as it can write them.
+    Where accumulators take so many registers that no second block runs beside one, its steps have all buffers that fit,
+    and one of three or more is left to products of warp groups that go on in the next step.
     Needs assign-layouts.
 
     ```mlir
@@ -66,6 +71,7 @@ class PipelineTiles(Pass):
                 else:
                     stages = self._stages(kernel, number)
                     op.attributes[attributes.STAGES] = attributes.int_attribute(stages)
+                self._write_prefetch(kernel, number)
                 self._write_bulk(kernel, number, chosen)
 
     def _stages(self, kernel: BlockKernel, steps: int) -> int:
@@ -76,10 +82,29 @@ class PipelineTiles(Pass):
             remark(self.NAME, kernel.ops[steps], "no copies run ahead of their step: none is asynchronous")
             return 1
         sizes = {stages: _bytes_with(kernel, steps, stages) for stages in range(2, MOST_STAGES + 1)}
-        stages = stages_of(node.count, sizes, device(self.target).shared_bytes_optin)
+        stages = stages_of(node.count, sizes, device(self.target).shared_bytes_optin, self._is_alone(kernel, steps))
         why = "{} buffers: {} steps, tiles of {} bytes of shared memory with {} buffers"
         remark(self.NAME, kernel.ops[steps], why, stages, node.count, sizes[max(2, stages)], max(2, stages))
         return stages
+
+    def _is_alone(self, kernel: BlockKernel, steps: int) -> bool:
+        """Whether registers leave room for one block of a kernel on a multiprocessor while it runs some steps."""
+        given, tiles = kernel.given(attributes.PLACE), kernel.graph.tiles
+        held = [tile for tile in kernel.graph.nodes[steps].results if text_of(given[tile]) == attributes.FRAGMENTS]
+        words = sum(tiles[tile].size * tiles[tile].bits // 32 for tile in held)
+        return is_alone(kernel.threads, words // kernel.threads, device(self.target).registers_per_sm)
+
+    def _write_prefetch(self, kernel: BlockKernel, steps: int) -> None:
+        """Leave a buffer to products that go on, where no other block multiplies while one waits for them."""
+        op = kernel.ops[steps]
+        view, stages = op.opview, attributes.int_of(op.attributes[attributes.STAGES])
+        assert isinstance(view, StepsOp)
+        if attributes.PREFETCH in op.attributes:
+            given, most = attributes.int_of(op.attributes[attributes.PREFETCH]), max(1, stages - 1)
+            if given > most:
+                refuse_decision(op, attributes.PREFETCH, f"at most {most} steps, with {stages} buffers", given)
+        elif stages >= LEAST_STAGES_LEFT and self._is_alone(kernel, steps) and accumulated_products(view):
+            op.attributes[attributes.PREFETCH] = attributes.int_attribute(stages - 2)
 
     def _write_bulk(self, kernel: BlockKernel, steps: int, chosen: Collection[ir.Operation]) -> None:
         """Have TMA copy the tiles of some steps that it can copy, of those whose copies are ``chosen`` here."""

@@ -398,7 +398,7 @@ def cdiv(size: int, tile: int) -> int:
 
 _OF_TILES = ("place", "layout", "panel", "swizzle", "warps", "product")
 _OF_READS = ("copy", "place", "layout", "panel", "swizzle")
-_OF_STEPS = ("stages", "place", "layout", "panel", "swizzle")
+_OF_STEPS = ("stages", "prefetch", "place", "layout", "panel", "swizzle")
 _WORDS = ("copy", "place", "product")
 """Decisions that are words; others are numbers."""
 

@@ -229,7 +229,7 @@ def _decide_of_steps(blocks: BlocksOp, settings: Settings) -> None:
 
 def _attribute(name: str, value: Any, carried: int = 0) -> ir.Attribute:
     """Return a decision as an attribute; those about what steps carry have an entry for each."""
-    if name == "stages":
+    if name in ("stages", "prefetch"):
         return attributes.int_attribute(int(value))
     if carried and isinstance(value, tuple) and (name in _TEXTS or all(isinstance(each, tuple) for each in value)):
         return ir.ArrayAttr.get([_attribute(name, each) for each in value])

@@ -23,6 +23,8 @@ in each step. Kernels of products and chains have roles, and barriers of both ki
 
 from xgpu.records import dataclass
 
+_OTHER_REGISTERS = 40
+"""Registers of a thread beside those of accumulators: addresses, and what is computed at once. A guess."""
 MOST_STAGES = 4
 """Buffers that are chosen at most; a person may ask for more. A guess, not measured."""
 
@@ -81,13 +83,19 @@ class Pipeline:
         return done if done >= 0 else None
 
 
-def stages_of(count: int, sizes: dict[int, int], available: int) -> int:
+def stages_of(count: int, sizes: dict[int, int], available: int, is_alone: bool = False) -> int:
     """Return how many buffers tiles have: the most that fit, of those that ``sizes`` gives bytes for.
 
     With as many as fit in half of what is ``available``, two blocks run at once on a multiprocessor; that is left for
-    two buffers, not for more.
+    two buffers, not for more, unless a block ``is_alone`` there in any case.
     """
-    for stages, limit in ((4, available // 2), (3, available // 2), (2, available // 2), (2, available)):
+    half = available if is_alone else available // 2
+    for stages, limit in ((4, half), (3, half), (2, half), (2, available)):
         if stages <= min(count, MOST_STAGES) and sizes[stages] <= limit:
             return stages
     return 1
+
+
+def is_alone(threads: int, accumulators: int, registers: int) -> bool:
+    """Whether accumulators leave a multiprocessor with so many registers no room for a second block of threads."""
+    return 2 * threads * (accumulators + _OTHER_REGISTERS) > registers

@@ -118,6 +118,8 @@ class _Explanation:
             text = f"  steps{_in(op)}: {op.opview.count}"
             if attributes.STAGES in op.attributes:
                 text += f", stages {attributes.int_of(op.attributes[attributes.STAGES])}"
+            if attributes.PREFETCH in op.attributes:
+                text += f", {attributes.int_of(op.attributes[attributes.PREFETCH])} ahead"
             if self._is_planned:
                 text += f", barriers a step {sum(attributes.MEET in each.attributes for each in inside)}"
             lines.append(text)

@@ -18,7 +18,7 @@ from xgpu.passes.tiles.blocks.computing import compute_fragments, compute_shared
 from xgpu.passes.tiles.blocks.copying import TileCopy
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
-from xgpu.passes.tiles.blocks.products.multiplying import can_begin, multiply_to_fragments, multiply_to_shared
+from xgpu.passes.tiles.blocks.products.multiplying import can_begin, go_on, multiply_to_fragments, multiply_to_shared
 from xgpu.passes.tiles.blocks.program import PRODUCT, ScheduledKernel
 from xgpu.passes.tiles.blocks.reductions import Reduction
 from xgpu.passes.tiles.blocks.state import State
@@ -102,7 +102,7 @@ class BlockWriter:
             state.pointers[op.results[0]] = state.pointers[view.array]
         elif isinstance(view, StepsOp):
             StepLoop(state, view, self._write_operations).write()
-        elif not kernel.is_kept(op.results[0]) or op.results[0] in state.fragments:
+        elif not kernel.is_kept(op.results[0]) or op.results[0] in (*state.fragments, *state.under_way):
             return
         elif isinstance(view, TileOp):
             self._write_copy(state, view)
@@ -140,6 +140,11 @@ class BlockWriter:
         if self.kernel.places[result] == attributes.SHARED:
             multiply_to_shared(state, op)
             state.barriers.wrote(state.shared[result].layout)
+            return
+        if op in state.pending:
+            (add,) = users_of(result)
+            (begin,) = (each for each in add.operands if each != result)
+            state.under_way[add.results[0]] = go_on(state, op, state.under_way[begin])
             return
         total = self._added_to(state, op)
         if total is None:

@@ -219,6 +219,16 @@ def stages_of(steps: StepsOp) -> int:
     return attributes.int_of(given)
 
 
+def prefetch_of(steps: StepsOp) -> int:
+    """Return how many steps ahead copies are started."""
+    stages, given = stages_of(steps), steps.operation.attributes.get(attributes.PREFETCH)
+    prefetch = stages - 1 if given is None else attributes.int_of(given)
+    if prefetch > stages - 1 or (stages > 1 and not prefetch):
+        wanted = f"expected from 1 to {stages - 1} steps ahead, with {stages} buffers, got {prefetch}"
+        refuse(PASS, steps.operation, f"attribute '{attributes.PREFETCH}': {wanted}")
+    return prefetch
+
+
 def product_layout(op: ir.Operation, warps: int) -> FragmentLayout:
     """Return how warps hold the result of a product. Raises `CompilerError` if that is not decided."""
     left, _ = operand_dimensions(op)

@@ -1,6 +1,6 @@
 """The state while a block's code is written: the places of its tiles, and the numbers of block and step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import field
 
 from xgpu import ir
@@ -10,7 +10,7 @@ from xgpu.passes.tiles.blocks.barriers import BlockBarriers
 from xgpu.passes.tiles.blocks.bulk_copies import BulkCopies
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
-from xgpu.passes.tiles.blocks.products.fragments import FragmentTile
+from xgpu.passes.tiles.blocks.products.fragments import FragmentTile, PendingTile
 from xgpu.passes.tiles.blocks.program import ScheduledKernel
 from xgpu.records import dataclass
 
@@ -32,7 +32,9 @@ class State:
     numbers: dict[ir.Value, AffineExpr] = field(default_factory=dict)
     shared: dict[ir.Value, SharedTile] = field(default_factory=dict)
     fragments: dict[ir.Value, FragmentTile] = field(default_factory=dict)
+    under_way: dict[ir.Value, PendingTile] = field(default_factory=dict)
     bulk: BulkCopies | None = None
+    pending: Collection[ir.Operation] = ()
     start_ahead: Callable[[TileOp], None] | None = None
 
     @property

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.block_plan.accumulation import accumulated_products
 from xgpu.block_plan.pipelines import Pipeline
 from xgpu.dialects import attributes
 from xgpu.dialects.block import copies
@@ -18,13 +19,16 @@ from xgpu.passes.tiles.blocks.bulk_copies import FullBarriers
 from xgpu.passes.tiles.blocks.computing import copy_shared, held, held_layout
 from xgpu.passes.tiles.blocks.copying import TileCopy, any_async
 from xgpu.passes.tiles.blocks.memory.shared import TileLayout
-from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout, FragmentTile
-from xgpu.passes.tiles.blocks.program import stages_of
+from xgpu.passes.tiles.blocks.products.by_groups import finished, rows_of
+from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout, FragmentTile, PendingTile
+from xgpu.passes.tiles.blocks.program import prefetch_of, stages_of
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.ring import i32
 from xgpu.passes.tiles.roles import below, equal
 from xgpu.passes.tiles.structured import Values, counted, only_if
 from xgpu.records import dataclass
+
+type _Carried = FragmentTile | PendingTile
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +50,17 @@ class StepLoop:
     @cached_property
     def _pipeline(self) -> Pipeline:
         """The steps' copies, as far ahead as there are buffers."""
-        return Pipeline(self.steps.count, self._stages, self._stages - 1)
+        return Pipeline(self.steps.count, self._stages, prefetch_of(self.steps) if self._stages > 1 else 0)
+
+    @cached_property
+    def _pending(self) -> dict[ir.Operation, int]:
+        """The products that go on until the next step has started its own, with what carries their sums.
+
+        There is a buffer that they read then, besides those that are filled and the one of the next step.
+        """
+        found = accumulated_products(self.steps) if self._stages - self._pipeline.prefetch > 1 else {}
+        places, held = self.state.kernel.places, attributes.FRAGMENTS
+        return {op: n for op, n in found.items() if places[op.results[0]] == places[self._inside[n]] == held}
 
     @property
     def _tiles_read(self) -> list[TileOp]:
@@ -106,19 +120,21 @@ class StepLoop:
             self._write_step(inner)
             loop.carried = [*self._yielded(inner, begin), *self._next(slot, phase)]
         for number, result in zip(self._in_registers, _unpacked(begin, loop.results[: len(held)]), strict=True):
-            state.fragments[op.results[number]] = result
+            state.fragments[op.results[number]] = finished(result) if isinstance(result, PendingTile) else result
 
     @property
     def _number(self) -> ir.Value:
         """The number of the step."""
         return self.steps.body.arguments[0]
 
-    def _write_inits(self) -> list[FragmentTile]:
+    def _write_inits(self) -> list[_Carried]:
         """Write what the first step takes into shared memory where it is there, and return the rest."""
-        state, begin = self.state, []
-        for value, init in zip(self._inside, self.steps.operation.operands, strict=True):
+        state, begin = self.state, list[_Carried]()
+        for number, (value, init) in enumerate(zip(self._inside, self.steps.operation.operands, strict=True)):
             if state.kernel.places[value] == attributes.FRAGMENTS:
-                begin.append(self._init(value, init))
+                tile = self._init(value, init)
+                rows = rows_of(tile.layout, tile.values) if number in self._pending.values() else []
+                begin.append(PendingTile(tile.layout, rows) if rows else tile)
             elif not _is_same(state.kernel.layouts.get(init), state.kernel.layouts[value]):
                 copy_shared(state, init, state.shared[value])
                 state.barriers.wrote(state.shared[value].layout)
@@ -135,18 +151,19 @@ class StepLoop:
             return known
         return held(state, layout, lambda code, at: code.lanes(value, at))
 
-    def _state_inside(self, counter: ir.Value, begin: Sequence[FragmentTile], vectors: Values, slot: ir.Value) -> State:
-        state, kernel = self.state, self.state.kernel
+    def _state_inside(self, counter: ir.Value, begin: Sequence[_Carried], vectors: Values, slot: ir.Value) -> State:
+        state = self.state
         space = state.space.extended([Interval(0, max(0, self.steps.count - 1))], [counter])
         shared = dict(state.shared)
         for tile in self._ahead:
             shared[tile.tile] = shared[tile.tile].in_slot(slot)
-        fragments = dict(state.fragments)
         inside = [self._inside[number] for number in self._in_registers]
-        fragments |= dict(zip(inside, _unpacked(begin, vectors), strict=True))
+        carried = dict(zip(inside, _unpacked(begin, vectors), strict=True))
+        fragments = state.fragments | {k: tile for k, tile in carried.items() if isinstance(tile, FragmentTile)}
+        under_way = {k: tile for k, tile in carried.items() if isinstance(tile, PendingTile)}
         numbers = state.numbers | {self._number: dim(len(state.space.ranges))}
-        pointers = dict(state.pointers)
-        return State(kernel, space, state.memory, state.barriers, pointers, numbers, shared, fragments, bulk=state.bulk)
+        found = replace(state, space=space, pointers=dict(state.pointers), numbers=numbers, shared=shared)
+        return replace(found, fragments=fragments, under_way=under_way, pending=self._pending)
 
     def _write_step(self, inner: State) -> None:
         """Write a step: what it waits for, its operations, and between these the copies that start."""
@@ -159,24 +176,26 @@ class StepLoop:
         if attributes.MEET in end.operation.attributes:
             inner.barriers.meet()
 
-    def _yielded(self, inner: State, begin: Sequence[FragmentTile]) -> Values:
+    def _yielded(self, inner: State, begin: Sequence[_Carried]) -> Values:
         """Return the vectors of what stays in registers. Raises `CompilerError` if the rest lies elsewhere."""
         (*_, end) = self.steps.body.operations
-        kernel, layouts, vectors = self.state.kernel, iter(begin), []
+        kernel, tiles, vectors = self.state.kernel, iter(begin), []
         for value, yielded in zip(self._inside, end.operation.operands, strict=True):
             if kernel.places[value] == attributes.FRAGMENTS:
-                vectors += self._as_held(inner, yielded, next(layouts).layout).values
+                layout = next(tiles).layout
+                vectors += (inner.under_way.get(yielded) or self._as_held(inner, yielded, layout)).values
             elif not _is_same(kernel.layouts.get(yielded), kernel.layouts[value]):
                 what = "expected what steps yield to be written in the place and layout of what they carry"
                 refuse(PASS, self.steps.operation, f"{what}, {kernel.layouts[value].start}, got {yielded}")
         return vectors
 
     def _start_later(self, inner: State, tile: TileOp, counter: ir.Value, slot: ir.Value) -> None:
-        """Start the copy for a later step, into the buffer of the step before; all that start together are a group."""
+        """Start the copy for a later step, into a buffer that nothing reads now; those that start now are a group."""
         ahead, count = self._pipeline.prefetch, self.steps.count
         if count > ahead:
-            is_first = ir.arith.cmpi(ir.arith.CmpIPredicate.eq, slot, i32(0))
-            free = ir.arith.select(is_first, i32(ahead), ir.arith.subi(slot, i32(1)))
+            back = self._stages - ahead
+            wraps = ir.arith.cmpi(ir.arith.CmpIPredicate.ult, slot, i32(back))
+            free = ir.arith.select(wraps, ir.arith.addi(slot, i32(ahead)), ir.arith.subi(slot, i32(back)))
             later = inner.numbers | {self._number: inner.numbers[self._number] + ahead}
             with only_if(below(counter, count - ahead)):
                 self._start(replace(inner, numbers=later), tile, free)
@@ -217,11 +236,11 @@ def _is_same(layout: TileLayout | None, other: TileLayout) -> bool:
     return layout is not None and replace(layout, buffers=1) == replace(other, buffers=1)
 
 
-def _unpacked(begin: Sequence[FragmentTile], vectors: Values) -> list[FragmentTile]:
+def _unpacked(begin: Sequence[_Carried], vectors: Values) -> list[_Carried]:
     """Return the tiles of vectors, one after the other, held as those that a loop begins with."""
-    found, first = [], 0
+    found, first = list[_Carried](), 0
     for tile in begin:
-        count = len(tile.vectors)
-        found.append(FragmentTile.of(tile.layout, vectors[first : first + count]))
+        count = len(tile.values)
+        found.append(tile.with_values(vectors[first : first + count]))
         first += count
     return found

@@ -16,7 +16,7 @@ from tests.py.runtime.block.mutations import mutations
 from xgpu import block
 from xgpu.errors import InvalidInput, KernelFault
 from xgpu.interface.block_calls import compiled_program
-from xgpu.interface.tile_explanation import planned_module
+from xgpu.interface.tile_explanation import explain_tiles, planned_module
 from xgpu.runtime.compare import compare
 from xgpu.target.nvptx.cubin import assemble, find_ptxas
 from xgpu.tools.fuzzing.blocks.text import BlockText
@@ -58,6 +58,39 @@ def test_numbers(name: str) -> None:
         assert comparison.agrees, str(comparison)
 
 
+def going_on(way: str, stages: int, prefetch: int, steps: int) -> str:
+    """A product whose instructions of a step go on in the next one, with two buffers more than copies run ahead."""
+    given = f", xgpu.stages = {stages} : i64, xgpu.prefetch = {prefetch} : i64"
+    sizes = (64, 64, 32 * steps - 8)
+    return Linear(sizes, (64, 64, 32), given_of_steps=given, given_of_tiles=f', xgpu.copy = "{way}"').text()
+
+
+@pytest.mark.parametrize("way", ["plain", "async", "bulk"])
+@pytest.mark.parametrize(("stages", "prefetch"), [(3, 1), (4, 2), (4, 1), (5, 3)])
+@pytest.mark.parametrize("steps", [1, 2, 3, 6])
+def test_products_go_on_in_the_next_step(way: str, stages: int, prefetch: int, steps: int) -> None:
+    program = xgpu.compile(going_on(way, stages, prefetch, steps))
+    assert "{pending = 1 : i64} : (vector<32xf32>)" in program.ir("emitted")
+    arguments = drawn(program)
+    for result, wanted in zip(program.run(*arguments, sanitize=True), program.reference(*arguments), strict=True):
+        assert compare(result, wanted).agrees
+
+
+def test_what_steps_compute_is_waited_for() -> None:
+    """Nothing goes on that reads what the next step writes, or whose sum a step reads."""
+    text = attention(64, 64, 128)
+    array = jax.ShapeDtypeStruct((256, 64), jnp.bfloat16)
+    (planned,) = compiled_program(text.program(array, array, array), "cpu").kernels
+    assert "pending = 1" not in str(planned.module("emitted"))
+
+
+def test_blocks_that_are_alone_have_all_buffers() -> None:
+    """No second block of 256 threads runs beside one with 128 accumulators in each."""
+    wide, narrow = (Linear((128, size, 640), (128, size, 64), threads=256) for size in (256, 128))
+    for each, said in ((wide, "stages 4, 2 ahead"), (narrow, "stages 3, barriers")):
+        assert said in explain_tiles(xgpu.compile(each.text()))
+
+
 def chained() -> str:
     """A kernel of two products, the first of which, rounded, is multiplied again; and the sum of its rows."""
     arrays = [((128, 48), "bf16"), ((48, 32), "bf16"), ((32, 64), "bf16")]
@@ -96,6 +129,22 @@ def test_each_wait_and_fence_is_needed(text: str) -> None:
             pytest.fail(f"nothing is found without {name}")
     assert kinds["fence"] >= 1 and kinds["warpgroup_wait"] >= 1 and kinds["warpgroup_commit"] >= 1
     assert kinds["warpgroup_fence"] >= 1
+
+
+@pytest.mark.parametrize("way", ["plain", "async", "bulk"])
+def test_each_wait_is_needed_where_products_go_on(way: str) -> None:
+    """Barriers, too: copies fill what others may still multiply."""
+    program = xgpu.compile(going_on(way, 3, 1, 6))
+    arguments = [placed(each) for each in program.random_inputs(1)]
+    results = [memory(each.shape, np.asarray(each).dtype) for each in program.reference(*program.random_inputs(1))]
+    lowered = program.ir("lowered")
+    maps = [memory((256,), np.int8)] if way == "bulk" else []
+    for name, each in mutations(lowered):
+        if not name.startswith(("barrier", "fence", "warpgroup", "mbarrier")):
+            continue
+        with pytest.raises(KernelFault):
+            host_kernel(each, sanitize=True).launch([*arguments, *results, *maps])
+            pytest.fail(f"nothing is found without {name}")
 
 
 @cache

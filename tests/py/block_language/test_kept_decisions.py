@@ -90,7 +90,7 @@ def keywords() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def values_of(name: str, where: str) -> tuple[Any, ...]:
     others = {"layout": (STRIDES, (1,), ()), "swizzle": (SWIZZLE,), "panel": (PANEL,), "warps": ((4, 1),)}
-    others["stages"] = (1, 3)
+    others |= {"stages": (1, 3), "prefetch": (1,)}
     return WORDS[name] if name in WORDS else others[name]
 
 
@@ -175,6 +175,7 @@ def is_in_shared_memory(op: ir.Operation) -> bool:
             {"product": "wgmma"},
             "attribute 'xgpu.product': expected another instruction: expected tiles that groups of 128 threads divide",
         ),
+        ("steps", {"prefetch": 2}, "attribute 'xgpu.prefetch': expected at most 1 steps, with 2 buffers, got 2"),
         ("steps", {"place": "computed"}, "expected shared or fragments for what steps carry, got computed"),
     ],
 )

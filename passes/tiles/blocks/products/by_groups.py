@@ -14,6 +14,8 @@ from xgpu.passes.tiles.blocks.products.fragments import (
     ROWS,
     Fragment,
     FragmentLayout,
+    FragmentTile,
+    PendingTile,
 )
 from xgpu.passes.tiles.blocks.products.matrices_in_memory import MatrixInMemory
 from xgpu.passes.tiles.blocks.products.operands import LEFT, RIGHT, Operand
@@ -41,25 +43,32 @@ class WarpGroupProduct:
 
     def write(self, begin: Sequence[ir.Value] | None) -> list[ir.Value]:
         """Write the product; return the vectors of its fragments, row by row. Sums ``begin`` with these, or at zero."""
-        each = self.layout.held_across
         if begin is None:
-            zero = b.constant(0, ir.VectorType.get([_EACH * each], ir.F32Type.get()))
-            sums = [zero] * self.count
+            zero = b.constant(0, ir.VectorType.get([_EACH * self.layout.held_across], ir.F32Type.get()))
+            sums = self._started([zero] * self.count, adds=False)
         else:
-            sums = [joined(begin[number * each : (number + 1) * each]) for number in range(self.count)]
+            sums = self._started(rows_of(self.layout, begin), adds=True)
+        return fragments_of(self.layout, _waited(sums, 0))
+
+    def go_on(self, sums: Sequence[ir.Value]) -> list[ir.Value]:
+        """Write a product that is added to others under way, once these are done; return its own, which goes on."""
+        return _waited(self._started(sums, adds=True), 1)
+
+    def _started(self, sums: Sequence[ir.Value], adds: bool) -> list[ir.Value]:
+        """Start the instructions; return the accumulators of each row of fragments as these give them."""
+        found = list(sums)
         # The operands of all instructions come first: none of their code stands between these.
         parts = list(self._parts())
         matrices.WarpgroupFenceOp.create()
         for place, (lefts, right) in enumerate(parts):
             for number, left in enumerate(lefts):
-                accumulate = b.constant(int(begin is not None or place > 0), b.integer_type(1))
+                accumulate = b.constant(int(adds or place > 0), b.integer_type(1))
                 made = matrices.WarpgroupMmaOp.create(
-                    [sums[number], left, right, accumulate], [sums[number].type], self._described
+                    [found[number], left, right, accumulate], [found[number].type], self._described
                 )
-                sums[number] = made.operation.results[0]
+                found[number] = made.operation.results[0]
         matrices.WarpgroupCommitOp.create()
-        finished = matrices.WarpgroupWaitOp.create(sums, [total.type for total in sums], {"pending": 0})
-        return [part(whole, _EACH * number, _EACH) for whole in finished.operation.results for number in range(each)]
+        return found
 
     def _parts(self) -> Iterator[tuple[list[ir.Value], ir.Value]]:
         """Yield the operands of instructions: of all rows, and of the columns, for some contracted elements."""
@@ -101,3 +110,25 @@ class WarpGroupProduct:
         element, right = ir.Type.parse(self._element), self._right.layout
         left = right if self._left is None else self._left.layout
         return {"a_element": element, "b_element": element, "a_layout": left, "b_layout": right}
+
+
+def rows_of(layout: FragmentLayout, vectors: Sequence[ir.Value]) -> list[ir.Value]:
+    """Return the accumulators of each row of fragments, given these row by row."""
+    each = layout.held_across
+    return [joined(vectors[first : first + each]) for first in range(0, len(vectors), each)]
+
+
+def fragments_of(layout: FragmentLayout, rows: Sequence[ir.Value]) -> list[ir.Value]:
+    """Return the vectors of fragments, row by row, of accumulators that nothing is added to any more."""
+    return [part(row, _EACH * number, _EACH) for row in rows for number in range(layout.held_across)]
+
+
+def finished(tile: PendingTile) -> FragmentTile:
+    """Wait for all products of warp groups; return a tile that the last of them have added to."""
+    return FragmentTile.of(tile.layout, fragments_of(tile.layout, _waited(tile.values, 0)))
+
+
+def _waited(sums: Sequence[ir.Value], pending: int) -> list[ir.Value]:
+    """Wait for all groups of products but the last ``pending``; return the accumulators."""
+    made = matrices.WarpgroupWaitOp.create(sums, [total.type for total in sums], {"pending": pending})
+    return list(made.operation.results)

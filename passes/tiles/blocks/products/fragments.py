@@ -167,10 +167,26 @@ class FragmentTile:
         """The vectors, in the order of the fragments."""
         return [self.vectors[each] for each in self.layout.fragments()]
 
+    def with_values(self, vectors: Sequence[ir.Value]) -> "FragmentTile":
+        """Return the tile with other vectors, in the order of its fragments."""
+        return FragmentTile.of(self.layout, vectors)
+
     def scalars(self, fragment: Fragment, half: int) -> tuple[ir.Value, ...]:
         """Write the extraction of a half's two elements."""
         first = half * NEIGHBOURS
         return tuple(elements(self.vectors[fragment])[first : first + NEIGHBOURS])
+
+
+@dataclass(frozen=True, eq=False)
+class PendingTile:
+    """A tile that products of warp groups under way add to: its accumulators, a vector for each row of fragments."""
+
+    layout: FragmentLayout
+    values: list[ir.Value]
+
+    def with_values(self, vectors: Sequence[ir.Value]) -> "PendingTile":
+        """Return the tile with other accumulators."""
+        return PendingTile(self.layout, list(vectors))
 
 
 def joined(halves: Sequence[Sequence[ir.Value]]) -> ir.Value:
