@@ -1,7 +1,7 @@
 """Kernels written on tiles (emitter ``block``) on a GPU: whether results are right, and times beside XLA's.
 
 Most are text of level ``tiles``; some are block programs, of which one is computed by the emitter of products. Random
-small kernels are compared by ``python -m xgpu.tools.fuzzing.blocks.fuzz --on gpu``.
+small kernels are compared by ``python -m xgpu.tools.fuzzing.blocks.fuzz --on gpu``, larger products ``--groups``.
 """
 
 import sys
