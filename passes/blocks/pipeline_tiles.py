@@ -12,9 +12,10 @@ from xgpu.block_plan.memory.strides import CHUNK_BYTES, copy_unit
 from xgpu.block_plan.order.events import StagedGraph, text_order
 from xgpu.block_plan.order.lifetimes import lifetimes
 from xgpu.block_plan.order.meetings import meetings
-from xgpu.block_plan.pipelines import MOST_STAGES, is_alone, stages_of
+from xgpu.block_plan.pipelines import MOST_STAGES, has_room_for_two, is_alone, stages_of
 from xgpu.device import DEFAULT_DEVICE, DeviceName, device
 from xgpu.dialects import attributes
+from xgpu.dialects.attributes import BY_WARP_GROUPS
 from xgpu.dialects.block.tiles import BlocksOp, StepsOp, TileOp
 from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.access import shape_of
@@ -38,7 +39,8 @@ class PipelineTiles(Pass):
     or 4. Steps with such copies have up to four buffers for each tile, as many as fit. Where there are several, and
     enough steps, TMA copies tiles that are boxes of their array, which lie in shared memory as it can write them.
     Where accumulators take so many registers that no second block runs beside one, its steps have all buffers that fit,
-    and one of three or more is left to products of warp groups that go on in the next step.
+    and one of three or more is left to products of warp groups that go on in the next step. Where two blocks have room,
+    the kernel is to take no more registers than that leaves.
     Needs assign-layouts.
 
     ```mlir
@@ -71,6 +73,7 @@ class PipelineTiles(Pass):
                 else:
                     stages = self._stages(kernel, number)
                     op.attributes[attributes.STAGES] = attributes.int_attribute(stages)
+                self._write_resident(kernel, number)
                 self._write_prefetch(kernel, number)
                 self._write_bulk(kernel, number, chosen)
 
@@ -89,10 +92,23 @@ class PipelineTiles(Pass):
 
     def _is_alone(self, kernel: BlockKernel, steps: int) -> bool:
         """Whether registers leave room for one block of a kernel on a multiprocessor while it runs some steps."""
-        given, tiles = kernel.given(attributes.PLACE), kernel.graph.tiles
-        held = [tile for tile in kernel.graph.nodes[steps].results if text_of(given[tile]) == attributes.FRAGMENTS]
-        words = sum(tiles[tile].size * tiles[tile].bits // 32 for tile in held)
-        return is_alone(kernel.threads, words // kernel.threads, device(self.target).registers_per_sm)
+        return is_alone(kernel.threads, _accumulators(kernel, steps), device(self.target).registers_per_sm)
+
+    def _write_resident(self, kernel: BlockKernel, steps: int) -> None:
+        """Have two blocks at once on a multiprocessor, where warp groups multiply and shared memory has room for both.
+
+        Otherwise ptxas may take more registers than that leaves, for what follows the steps.
+        """
+        target, nodes = device(self.target), kernel.graph.nodes
+        by_groups = [
+            each for each in kernel.graph.within(nodes[steps].body) if nodes[each].instruction == BY_WARP_GROUPS
+        ]
+        stages = attributes.int_of(kernel.ops[steps].attributes[attributes.STAGES])
+        fits = 2 * _bytes_with(kernel, steps, stages) <= target.shared_bytes_optin
+        if not by_groups or not fits or attributes.RESIDENT in kernel.function.attributes:
+            return
+        if has_room_for_two(kernel.threads, _accumulators(kernel, steps), target.registers_per_sm):
+            kernel.function.attributes[attributes.RESIDENT] = attributes.int_attribute(2)
 
     def _write_prefetch(self, kernel: BlockKernel, steps: int) -> None:
         """Leave a buffer to products that go on, where no other block multiplies while one waits for them."""
@@ -154,6 +170,13 @@ class PipelineTiles(Pass):
             op.attributes[attributes.COPY] = ir.StringAttr.get(attributes.ASYNC if unit else attributes.PLAIN)
             chosen.add(op)
         return chosen
+
+
+def _accumulators(kernel: BlockKernel, steps: int) -> int:
+    """Return how many registers of a thread have what steps carry."""
+    given, tiles = kernel.given(attributes.PLACE), kernel.graph.tiles
+    held = [tile for tile in kernel.graph.nodes[steps].results if text_of(given[tile]) == attributes.FRAGMENTS]
+    return sum(tiles[tile].size * tiles[tile].bits // 32 for tile in held) // kernel.threads
 
 
 def _check_stages(plan: StagedGraph, steps: int, op: ir.Operation) -> None:

@@ -43,7 +43,10 @@ class BlockWriter:
         kernel, blocks = self.kernel, self.kernel.blocks.operation
         maps = None
         if kernel.bulk:
+            given = kernel.function.attributes.get(attributes.RESIDENT)
             maps = add_workspace(kernel.function, math.prod(kernel.blocks.grid) * bulk_bytes(len(kernel.bulk), 0))
+            if given is not None:
+                kernel.function.attributes[attributes.RESIDENT] = given
         with ir.InsertionPoint(blocks), blocks.location:
             state = self._begin()
             if maps is not None:

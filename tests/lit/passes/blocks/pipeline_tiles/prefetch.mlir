@@ -1,10 +1,11 @@
 // RUN: xgpu-opt %s -p assign-products,chain-tiles,assign-layouts,swizzle-tiles,pipeline-tiles --split-input-file --verify-diagnostics | FileCheck %s
 
 // Accumulators of 128 registers leave no room for a second block: all buffers that fit, and one left to products that
-// go on. With half of them two blocks multiply in turn.
+// go on. With half of them two blocks multiply in turn, for which ptxas is to leave registers.
 // CHECK-LABEL: func.func @alone
 // CHECK: {count = 10 : i64, {{.*}}xgpu.prefetch = 2 : i64, xgpu.stages = 4 : i64}
 // CHECK-LABEL: func.func @two
+// CHECK-SAME: xgpu.resident = 2 : i64
 // CHECK: {count = 10 : i64, {{.*}}xgpu.stages = 3 : i64}
 // CHECK-LABEL: func.func @given
 // CHECK: {count = 10 : i64, {{.*}}xgpu.prefetch = 1 : i64, xgpu.stages = 3 : i64}
