@@ -142,7 +142,7 @@ DECISIONS: tuple[Discardable, ...] = (
         _READS,
         one_of(attributes.PLAIN, attributes.ASYNC, attributes.BULK),
         "How a tile gets into shared memory: `plain`, by loads and stores; `async`, by cp.async; `bulk`, by TMA, tiles"
-        " of steps with several buffers. Set by pipeline-tiles.",
+        " of steps with several buffers, which is not chosen. Set by pipeline-tiles.",
     ),
     Discardable(
         attributes.MULTICAST,

@@ -1,12 +1,11 @@
 """The pass `pipeline-tiles`."""
 
-from collections.abc import Collection
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.block_plan.accumulation import accumulated_products
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
-from xgpu.block_plan.memory.boxes import BulkTile, bulk_bytes, bulk_tile
+from xgpu.block_plan.memory.boxes import bulk_bytes
 from xgpu.block_plan.memory.storage import Block, place
 from xgpu.block_plan.memory.strides import CHUNK_BYTES, copy_unit
 from xgpu.block_plan.order.events import StagedGraph, text_order
@@ -26,9 +25,6 @@ from xgpu.records import dataclass
 
 LEAST_STAGES_LEFT = 3
 """Buffers from which on one is left to products that go on: another is read, and one at least is filled."""
-LEAST_BULK_STEPS = 8
-"""Steps from which on TMA copies tiles: blocks first make tensor maps, which takes about as long as some copies."""
-_NEEDED = frozenset(("bulk", "mbarrier.expect", "tensormap.replace"))
 
 
 @dataclass(frozen=True)
@@ -36,8 +32,8 @@ class PipelineTiles(Pass):
     """Chooses how tiles are copied to shared memory, and how many steps ahead of their use.
 
     A copy is asynchronous where each 16 bytes of the tile are 16 bytes of the array, in both at a multiple of 16, or 8
-    or 4. Steps with such copies have up to four buffers for each tile, as many as fit. Where there are several, and
-    enough steps, TMA copies tiles that are boxes of their array, which lie in shared memory as it can write them.
+    or 4. Steps with such copies have up to four buffers for each tile, as many as fit. TMA copies only tiles for which
+    it is asked: that was slower.
     Where accumulators take so many registers that no second block runs beside one, its steps have all buffers that fit,
     and one of three or more is left to products of warp groups that go on in the next step. Where two blocks have room,
     the kernel is to take no more registers than that leaves.
@@ -63,7 +59,7 @@ class PipelineTiles(Pass):
         """Write the copies and the stages of every kernel."""
         for kernel in kernels_of(module):
             plan = plan_of(kernel)
-            chosen = self._write_copies(kernel, plan)
+            self._write_copies(kernel, plan)
             for number, node in enumerate(kernel.graph.nodes):
                 op = kernel.ops[number]
                 if node.kind != "steps":
@@ -75,7 +71,6 @@ class PipelineTiles(Pass):
                     op.attributes[attributes.STAGES] = attributes.int_attribute(stages)
                 self._write_resident(kernel, number)
                 self._write_prefetch(kernel, number)
-                self._write_bulk(kernel, number, chosen)
 
     def _stages(self, kernel: BlockKernel, steps: int) -> int:
         """Return the stages of some steps, those of the steps before it are known."""
@@ -122,36 +117,7 @@ class PipelineTiles(Pass):
         elif stages >= LEAST_STAGES_LEFT and self._is_alone(kernel, steps) and accumulated_products(view):
             op.attributes[attributes.PREFETCH] = attributes.int_attribute(stages - 2)
 
-    def _write_bulk(self, kernel: BlockKernel, steps: int, chosen: Collection[ir.Operation]) -> None:
-        """Have TMA copy the tiles of some steps that it can copy, of those whose copies are ``chosen`` here."""
-        node, op = kernel.graph.nodes[steps], kernel.ops[steps]
-        has_copies = device(self.target).machine.instructions >= _NEEDED
-        if not has_copies or attributes.CLUSTER in kernel.function.attributes:
-            return
-        if node.count < LEAST_BULK_STEPS or attributes.int_of(op.attributes[attributes.STAGES]) == 1:
-            return
-        plan = plan_of(kernel)
-        for number in kernel.graph.within(node.body):
-            view = kernel.ops[number].opview
-            if not isinstance(view, TileOp) or view.operation not in chosen:
-                continue
-            found = self._bulk_tile(kernel, plan, view)
-            if isinstance(found, str):
-                remark(self.NAME, view.operation, "TMA does not copy the tile: {}", found)
-            else:
-                view.operation.attributes[attributes.COPY] = ir.StringAttr.get(attributes.BULK)
-
-    @staticmethod
-    def _bulk_tile(kernel: BlockKernel, plan: StagedGraph, tile: TileOp) -> BulkTile | str:
-        memory, swizzles = plan.memory[kernel.number[tile.tile]], kernel.given(attributes.SWIZZLE)
-        swizzle = attributes.int_array_of(swizzles[memory]) if memory in swizzles else ()
-        layout, panel = layouts_of(kernel, plan)[memory], panel_given(kernel, memory)
-        bits = 8 * kernel.graph.tiles[memory].element_bytes
-        return bulk_tile(tile.map, shape_of(tile.array), bits, layout, swizzle, panel)
-
-    def _write_copies(self, kernel: BlockKernel, plan: StagedGraph) -> set[ir.Operation]:
-        """Write how each tile is copied, if not by TMA; return those that are chosen."""
-        chosen = set()
+    def _write_copies(self, kernel: BlockKernel, plan: StagedGraph) -> None:
         layouts, swizzles = layouts_of(kernel, plan), kernel.given(attributes.SWIZZLE)
         for op in kernel.ops:
             view = op.opview
@@ -168,8 +134,6 @@ class PipelineTiles(Pass):
                 how = f"copied by {unit} bytes" if unit else "not copied asynchronously"
                 remark(self.NAME, op, "the tile is {}: {}", how, problem)
             op.attributes[attributes.COPY] = ir.StringAttr.get(attributes.ASYNC if unit else attributes.PLAIN)
-            chosen.add(op)
-        return chosen
 
 
 def _accumulators(kernel: BlockKernel, steps: int) -> int:

@@ -72,7 +72,8 @@ class PlaceTiles(Pass):
         }
         for number_, at in wanted.items():
             alignment = blocks[number_].alignment
-            least = alignment if alignment == PATTERN_ALIGNMENT else _LEAST_ALIGNMENT
+            is_bulk = memories[number_] in _copied_in_bulk(kernel)
+            least = alignment if is_bulk or alignment == PATTERN_ALIGNMENT else _LEAST_ALIGNMENT
             if at % least:
                 op = kernel.ops[kernel.graph.maker[memories[number_]]]
                 refuse_decision(op, attributes.OFFSET, f"a multiple of {least} bytes", at)
@@ -103,16 +104,16 @@ class PlaceTiles(Pass):
 
 def _blocks(kernel: BlockKernel, plan: StagedGraph, used: Mapping[int, int]) -> list[Block]:
     """Return the blocks of memory of the tiles, in order, with all their buffers."""
-    layouts, copies, swizzles = (
-        layouts_of(kernel, plan),
-        kernel.given(attributes.COPY),
-        kernel.given(attributes.SWIZZLE),
-    )
+    layouts, swizzles, bulk = layouts_of(kernel, plan), kernel.given(attributes.SWIZZLE), _copied_in_bulk(kernel)
     by_groups = read_by_groups(kernel, plan)
     found = []
     for memory in sorted(used):
-        is_bulk = memory in copies and text_of(copies[memory]) == attributes.BULK
-        by_patterns = memory in swizzles and (is_bulk or memory in by_groups)
+        by_patterns = memory in swizzles and (memory in bulk or memory in by_groups)
         alignment = PATTERN_ALIGNMENT if by_patterns else ALIGNMENT
         found.append(Block(bytes_of(kernel, plan, memory, layouts[memory]), alignment, used[memory]))
     return found
+
+
+def _copied_in_bulk(kernel: BlockKernel) -> set[int]:
+    """Return the memory of the tiles that TMA copies."""
+    return {tile for tile, way in kernel.given(attributes.COPY).items() if text_of(way) == attributes.BULK}

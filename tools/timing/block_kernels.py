@@ -250,6 +250,8 @@ def cases() -> list[Case]:
         linear_program(4096, (128, 128, 64)),
         linear_program(4096, (128, 128, 64), threads=256),
         linear_program(4096, (128, 256, 64), threads=256),
+        linear_program(4096, (128, 128, 64), copy="bulk"),
+        linear_program(4096, (128, 128, 64), threads=256, copy="bulk"),
         linear_program(4096, (128, 128, 64), threads=256, stages=3),
         linear_program(4096, (128, 256, 64), emitter="product"),
         normalized_program(4096, (128, 128, 32), threads=256),

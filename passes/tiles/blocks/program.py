@@ -132,6 +132,8 @@ class ScheduledKernel:
             layout = self.layouts[tile.tile]
             bits = 8 * element_bytes(layout.dtype)
             found = bulk_tile(tile.map, shape_of(tile.array), bits, layout.strides, layout.swizzle or (), layout.panel)
+            if isinstance(found, BulkTile) and layout.start % found.alignment:
+                found = f"expected one that begins at a multiple of {found.alignment} bytes, got {layout.start}"
         if isinstance(found, str):
             refuse(PASS, op, f"attribute '{attributes.COPY}': TMA cannot copy the tile: {found}")
         return found

@@ -448,7 +448,7 @@ def test_of_an_array_without_dimensions() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: block.kernel(copy="asynch"), "block.kernel: expected a copy of plain, async, got 'asynch'"),
+        (lambda: block.kernel(copy="asynch"), "block.kernel: expected a copy of plain, async, bulk, got 'asynch'"),
         (lambda: block.kernel(stages="two"), "keyword 'stages': expected whole numbers, got 'two'"),
         (lambda: block.kernel(threads="64"), "threads = '64': expected a number from 32"),
         (lambda: block.kernel(emitter="product", schedule=[1]), "expected a schedule of numbers by name, got [1]"),

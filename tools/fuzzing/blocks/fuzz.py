@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the first kernel; the next has S + 1")
     where = "where the kernels run; host if left out; ptx compiles to PTX and runs nothing"
     parser.add_argument("--on", choices=("host", "gpu", "ptx"), default="host", help=where)
-    groups = "draw products of tiles that warp groups multiply, and more steps, whose tiles TMA copies"
+    groups = "draw products of tiles that warp groups multiply, and more steps"
     parser.add_argument("--groups", action="store_true", help=groups)
     return parser
 

@@ -1,4 +1,4 @@
-"""Random kernels whose products are of tiles that warp groups multiply, and TMA copies, the same for the same seed."""
+"""Random kernels whose products are of tiles that warp groups multiply, the same for the same seed."""
 
 import random
 from collections.abc import Callable

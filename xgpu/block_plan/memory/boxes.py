@@ -27,6 +27,11 @@ class BulkTile:
         return self.view.rows * self.view.row * self.element_bytes
 
     @property
+    def alignment(self) -> int:
+        """The bytes at a multiple of which a tile begins: a line, or the pattern of a swizzle."""
+        return max(_LINE_BYTES, _PATTERN_ROWS * self.swizzle)
+
+    @property
     def bytes(self) -> int:
         """The bytes of all boxes."""
         return self.view.panels * self.panel_bytes

@@ -29,8 +29,8 @@ func.func @many(%x: tensor<64x280xbf16>, %w: tensor<280x64xbf16>, %out: tensor<6
     %zero = stablehlo.constant dense<0.0> : tensor<64x64xf32>
     %total = "xgpu.steps"(%zero) ({
     ^bb0(%s: index, %sum: tensor<64x64xf32>):
-      %a = "xgpu.tile"(%x, %s) {map = #xgpu.map<(d0)[s0, s1] -> (s0, d0 * 32 + s1), d0 in [0, 8], s0 in [0, 63], s1 in [0, 31], d0 * 32 + s1 in [0, 279]>} : (tensor<64x280xbf16>, index) -> tensor<64x32xbf16>
-      %b = "xgpu.tile"(%w, %s) {map = #xgpu.map<(d0)[s0, s1] -> (d0 * 32 + s0, s1), d0 in [0, 8], s0 in [0, 31], s1 in [0, 63], d0 * 32 + s0 in [0, 279]>} : (tensor<280x64xbf16>, index) -> tensor<32x64xbf16>
+      %a = "xgpu.tile"(%x, %s) {map = #xgpu.map<(d0)[s0, s1] -> (s0, d0 * 32 + s1), d0 in [0, 8], s0 in [0, 63], s1 in [0, 31], d0 * 32 + s1 in [0, 279]>, xgpu.copy = "bulk"} : (tensor<64x280xbf16>, index) -> tensor<64x32xbf16>
+      %b = "xgpu.tile"(%w, %s) {map = #xgpu.map<(d0)[s0, s1] -> (d0 * 32 + s0, s1), d0 in [0, 8], s0 in [0, 31], s1 in [0, 63], d0 * 32 + s0 in [0, 279]>, xgpu.copy = "bulk"} : (tensor<280x64xbf16>, index) -> tensor<32x64xbf16>
       %p = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x32xbf16>, tensor<32x64xbf16>) -> tensor<64x64xf32>
       %next = stablehlo.add %sum, %p : tensor<64x64xf32>
       "xgpu.yield"(%next) : (tensor<64x64xf32>) -> ()

@@ -2,10 +2,9 @@
 
 // The products of a step are carried to the next one, which waits for them once it has started its own. Copies are two
 // steps ahead, into a buffer that the step before the last one has read.
-// CHECK: scf.for {{.*}} -> (vector<128xf32>, i32, i32) {
-// CHECK: "xgpu.mbarrier_wait"
+// CHECK: scf.for {{.*}} -> (vector<128xf32>, i32) {
 // CHECK: "xgpu.sync_threads"()
-// CHECK: "xgpu.tensor_load"
+// CHECK: "xgpu.async_copy"
 // CHECK: "xgpu.warpgroup_commit"()
 // CHECK-NEXT: %[[SUMS:.*]] = "xgpu.warpgroup_wait"({{.*}}) {pending = 1 : i64} : (vector<128xf32>) -> vector<128xf32>
 // CHECK: scf.yield %[[SUMS]]
