@@ -300,7 +300,8 @@ DISCARDABLE: dict[str, Discardable] = {
             _PRODUCT,
             one_of(attributes.BY_WARP_GROUPS, attributes.BY_WARPS, attributes.BY_THREADS),
             "A kernel computes the product, and what follows it, by tiles, which these instructions multiply: `wgmma`,"
-            " of a warp group, or `mma`, of a warp. With `fma` each thread computes elements of it, in a loop.",
+            " of a warp group, or `mma`, of a warp. With `fma` each thread computes elements of it, in a loop. Of a"
+            " product of tiles it is set by assign-products.",
         ),
         Discardable(
             attributes.JOINED,

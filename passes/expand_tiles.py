@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from xgpu import ir
+from xgpu.block_plan.kernel import instruction_of
 from xgpu.dialects import attributes
+from xgpu.dialects.attributes import BY_THREADS
 from xgpu.dialects.block.tiles import BlocksOp, GroupRowsOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.hlo.stablehlo_builder import broadcast, convert, scalar_at, splat, tensor
 from xgpu.hlo.tensor_cores import as_tf32, product_problem
@@ -276,7 +278,8 @@ class _Number:
 
 def _is_cut_off(product: ir.Operation) -> bool:
     """Whether tensor cores multiply the operands of a product as numbers of tf32."""
-    return dtype_of(product.operands[0]).hlo == "f32" and product_problem(product) is None
+    by_threads = instruction_of(product) == BY_THREADS
+    return dtype_of(product.operands[0]).hlo == "f32" and product_problem(product) is None and not by_threads
 
 
 def _constant(value: int, shape: Sequence[int] = ()) -> ir.Value:

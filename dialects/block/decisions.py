@@ -16,7 +16,8 @@ are not in shared memory. What they mean together:
   stages, the first ``n - 1`` steps' tiles are copied where the steps begin, and a step begins (before the barrier of
   its first operation) by waiting for its own tiles, which are in buffer ``step mod n``; where the operation stands, the
   tile of step ``step + n - 1`` is copied, into buffer ``(step + n - 1) mod n``. After the last step all copies have
-  been waited for.
+  been waited for. With a prefetch of ``p`` steps, that is ``step + p``, and the first ``p`` steps in the beginning.
+- What TMA copies arrives at an mbarrier of its buffer, which all threads wait for where a step begins.
 - A barrier on what ends a step comes after all of the step, before the next one; none is needed after the last.
 """
 
@@ -98,6 +99,19 @@ DECISIONS: tuple[Discardable, ...] = (
         " shared memory, none. Set by assign-layouts.",
     ),
     Discardable(
+        attributes.PANEL,
+        _TILES,
+        _for_each(
+            _numbers(
+                "array<i64: dimension, width, stride>, or none of them",
+                lambda values: not values or (len(values) == 3 and min(values) >= 0 and max(values) <= _MOST_STRIDE),
+            )
+        ),
+        "The panels of a tile in shared memory, whose rows are not in one piece: of a dimension, `width` elements"
+        " follow each other by its stride, and the next panel begins `stride` elements after this one. Set by"
+        " assign-layouts, with the strides.",
+    ),
+    Discardable(
         attributes.SWIZZLE,
         _TILES,
         _for_each(
@@ -117,11 +131,18 @@ DECISIONS: tuple[Discardable, ...] = (
         " by pipeline-tiles.",
     ),
     Discardable(
+        attributes.PREFETCH,
+        _STEPS,
+        _stages_problem,
+        "How many steps ahead copies are started, if not as many as there are buffers, less one. With fewer, products"
+        " of warp groups that steps only add up go on until the next step has started its own. Set by pipeline-tiles.",
+    ),
+    Discardable(
         attributes.COPY,
         _READS,
         one_of(attributes.PLAIN, attributes.ASYNC, attributes.BULK),
-        "How a tile gets into shared memory: `plain`, by loads and stores; `async`, by cp.async; `bulk`, by TMA, which"
-        " is planned if it is given, but not lowered: lower-tiles refuses it. Set by pipeline-tiles.",
+        "How a tile gets into shared memory: `plain`, by loads and stores; `async`, by cp.async; `bulk`, by TMA, tiles"
+        " of steps with several buffers, which is not chosen. Set by pipeline-tiles.",
     ),
     Discardable(
         attributes.MULTICAST,
@@ -133,8 +154,7 @@ DECISIONS: tuple[Discardable, ...] = (
             ),
         ),
         "For each block of a cluster, by rank, the blocks for which it copies the tile, a bit for each; 0 if another"
-        " one does it for this one. Goes with the copy `bulk`, which is not lowered."
-        " Set by multicast-tiles.",
+        " one does it for this one. Goes with the copy `bulk`; it is planned, but not lowered. Set by multicast-tiles.",
     ),
     Discardable(
         attributes.MEET,

@@ -27,8 +27,8 @@ class MulticastTiles(Pass):
     Blocks need the same tile if the maps from their numbers to it are equal, in all clusters and steps; the first of
     those that do copies it for all. Of grids that are no multiple of the cluster, only what is the same in each cluster
     counts. The attribute has, for each rank, the ranks that it copies for.
-    It is planned, but not lowered: lower-tiles refuses tiles of the emitter ``block`` that TMA copies. Kernels of
-    products multicast as the ``cluster`` of their schedule says.
+    It is planned, but not lowered: lower-tiles refuses tiles of the emitter ``block`` that several blocks share.
+    Kernels of products multicast as the ``cluster`` of their schedule says.
     Needs pipeline-tiles.
 
     ```mlir

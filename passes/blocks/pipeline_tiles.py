@@ -3,22 +3,28 @@
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.block_plan.accumulation import accumulated_products
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
+from xgpu.block_plan.memory.boxes import bulk_bytes
 from xgpu.block_plan.memory.storage import Block, place
 from xgpu.block_plan.memory.strides import CHUNK_BYTES, copy_unit
 from xgpu.block_plan.order.events import StagedGraph, text_order
 from xgpu.block_plan.order.lifetimes import lifetimes
 from xgpu.block_plan.order.meetings import meetings
-from xgpu.block_plan.pipelines import MOST_STAGES, stages_of
+from xgpu.block_plan.pipelines import MOST_STAGES, has_room_for_two, is_alone, stages_of
 from xgpu.device import DEFAULT_DEVICE, DeviceName, device
 from xgpu.dialects import attributes
-from xgpu.dialects.block.tiles import BlocksOp, TileOp
+from xgpu.dialects.attributes import BY_WARP_GROUPS
+from xgpu.dialects.block.tiles import BlocksOp, StepsOp, TileOp
 from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.access import shape_of
-from xgpu.passes.blocks.support.decided import bytes_of, layouts_of, plan_of, refuse_decision, text_of
+from xgpu.passes.blocks.support.decided import bytes_of, layouts_of, panel_given, plan_of, refuse_decision, text_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
 from xgpu.records import dataclass
+
+LEAST_STAGES_LEFT = 3
+"""Buffers from which on one is left to products that go on: another is read, and one at least is filled."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,11 @@ class PipelineTiles(Pass):
     """Chooses how tiles are copied to shared memory, and how many steps ahead of their use.
 
     A copy is asynchronous where each 16 bytes of the tile are 16 bytes of the array, in both at a multiple of 16, or 8
-    or 4. Steps with such copies have up to four buffers for each tile, as many as fit.
+    or 4. Steps with such copies have up to four buffers for each tile, as many as fit. TMA copies only tiles for which
+    it is asked: that was slower.
+    Where accumulators take so many registers that no second block runs beside one, its steps have all buffers that fit,
+    and one of three or more is left to products of warp groups that go on in the next step. Where two blocks have room,
+    the kernel is to take no more registers than that leaves.
     Needs assign-layouts.
 
     ```mlir
@@ -59,6 +69,8 @@ class PipelineTiles(Pass):
                 else:
                     stages = self._stages(kernel, number)
                     op.attributes[attributes.STAGES] = attributes.int_attribute(stages)
+                self._write_resident(kernel, number)
+                self._write_prefetch(kernel, number)
 
     def _stages(self, kernel: BlockKernel, steps: int) -> int:
         """Return the stages of some steps, those of the steps before it are known."""
@@ -68,10 +80,42 @@ class PipelineTiles(Pass):
             remark(self.NAME, kernel.ops[steps], "no copies run ahead of their step: none is asynchronous")
             return 1
         sizes = {stages: _bytes_with(kernel, steps, stages) for stages in range(2, MOST_STAGES + 1)}
-        stages = stages_of(node.count, sizes, device(self.target).shared_bytes_optin)
+        stages = stages_of(node.count, sizes, device(self.target).shared_bytes_optin, self._is_alone(kernel, steps))
         why = "{} buffers: {} steps, tiles of {} bytes of shared memory with {} buffers"
         remark(self.NAME, kernel.ops[steps], why, stages, node.count, sizes[max(2, stages)], max(2, stages))
         return stages
+
+    def _is_alone(self, kernel: BlockKernel, steps: int) -> bool:
+        """Whether registers leave room for one block of a kernel on a multiprocessor while it runs some steps."""
+        return is_alone(kernel.threads, _accumulators(kernel, steps), device(self.target).registers_per_sm)
+
+    def _write_resident(self, kernel: BlockKernel, steps: int) -> None:
+        """Have two blocks at once on a multiprocessor, where warp groups multiply and shared memory has room for both.
+
+        Otherwise ptxas may take more registers than that leaves, for what follows the steps.
+        """
+        target, nodes = device(self.target), kernel.graph.nodes
+        by_groups = [
+            each for each in kernel.graph.within(nodes[steps].body) if nodes[each].instruction == BY_WARP_GROUPS
+        ]
+        stages = attributes.int_of(kernel.ops[steps].attributes[attributes.STAGES])
+        fits = 2 * _bytes_with(kernel, steps, stages) <= target.shared_bytes_optin
+        if not by_groups or not fits or attributes.RESIDENT in kernel.function.attributes:
+            return
+        if has_room_for_two(kernel.threads, _accumulators(kernel, steps), target.registers_per_sm):
+            kernel.function.attributes[attributes.RESIDENT] = attributes.int_attribute(2)
+
+    def _write_prefetch(self, kernel: BlockKernel, steps: int) -> None:
+        """Leave a buffer to products that go on, where no other block multiplies while one waits for them."""
+        op = kernel.ops[steps]
+        view, stages = op.opview, attributes.int_of(op.attributes[attributes.STAGES])
+        assert isinstance(view, StepsOp)
+        if attributes.PREFETCH in op.attributes:
+            given, most = attributes.int_of(op.attributes[attributes.PREFETCH]), max(1, stages - 1)
+            if given > most:
+                refuse_decision(op, attributes.PREFETCH, f"at most {most} steps, with {stages} buffers", given)
+        elif stages >= LEAST_STAGES_LEFT and self._is_alone(kernel, steps) and accumulated_products(view):
+            op.attributes[attributes.PREFETCH] = attributes.int_attribute(stages - 2)
 
     def _write_copies(self, kernel: BlockKernel, plan: StagedGraph) -> None:
         layouts, swizzles = layouts_of(kernel, plan), kernel.given(attributes.SWIZZLE)
@@ -84,11 +128,19 @@ class PipelineTiles(Pass):
                 continue
             bits = dtype_of_element(ir.RankedTensorType(view.array.type).element_type).storage_bits
             swizzle = attributes.int_array_of(swizzles[memory]) if memory in swizzles else ()
-            unit, problem = copy_unit(view.map, shape_of(view.array), bits, layouts[memory], swizzle)
+            panel = panel_given(kernel, memory)
+            unit, problem = copy_unit(view.map, shape_of(view.array), bits, layouts[memory], swizzle, panel)
             if problem:
                 how = f"copied by {unit} bytes" if unit else "not copied asynchronously"
                 remark(self.NAME, op, "the tile is {}: {}", how, problem)
             op.attributes[attributes.COPY] = ir.StringAttr.get(attributes.ASYNC if unit else attributes.PLAIN)
+
+
+def _accumulators(kernel: BlockKernel, steps: int) -> int:
+    """Return how many registers of a thread have what steps carry."""
+    given, tiles = kernel.given(attributes.PLACE), kernel.graph.tiles
+    held = [tile for tile in kernel.graph.nodes[steps].results if text_of(given[tile]) == attributes.FRAGMENTS]
+    return sum(tiles[tile].size * tiles[tile].bits // 32 for tile in held) // kernel.threads
 
 
 def _check_stages(plan: StagedGraph, steps: int, op: ir.Operation) -> None:
@@ -105,4 +157,5 @@ def _bytes_with(kernel: BlockKernel, steps: int, stages: int) -> int:
     used = lifetimes(plan, order, meetings(plan, order).nodes)
     layouts = layouts_of(kernel, plan)
     blocks = [Block(bytes_of(kernel, plan, each, layouts[each]), CHUNK_BYTES, used[each]) for each in sorted(used)]
-    return place(blocks, {}, exactly=False).size
+    reads = [each for each in now.graph.within(now.graph.nodes[steps].body) if now.graph.nodes[each].kind == "read"]
+    return place(blocks, {}, exactly=False).size + bulk_bytes(len(reads), stages)

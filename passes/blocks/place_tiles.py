@@ -19,6 +19,7 @@ from xgpu.passes.blocks.support.decided import (
     meetings_of,
     order_of,
     plan_of,
+    read_by_groups,
     refuse_decision,
     text_of,
 )
@@ -27,7 +28,8 @@ from xgpu.passes.framework.remarks import remark
 from xgpu.records import dataclass
 
 ALIGNMENT, PATTERN_ALIGNMENT = 128, 1024
-"""Tiles begin at multiples of so many bytes, as copies of whole tiles ask for; those that these swizzle, of more."""
+"""Tiles begin at multiples of so many bytes, as copies of whole tiles ask for; those whose swizzle goes by addresses,
+as these and products of warp groups read them, of more."""
 _LEAST_ALIGNMENT = 16
 """Bytes at a multiple of which tiles begin that are placed by hand: those of the widest access."""
 
@@ -69,7 +71,9 @@ class PlaceTiles(Pass):
             if tile in plan.memory
         }
         for number_, at in wanted.items():
-            least = min(blocks[number_].alignment, _LEAST_ALIGNMENT)
+            alignment = blocks[number_].alignment
+            is_bulk = memories[number_] in _copied_in_bulk(kernel)
+            least = alignment if is_bulk or alignment == PATTERN_ALIGNMENT else _LEAST_ALIGNMENT
             if at % least:
                 op = kernel.ops[kernel.graph.maker[memories[number_]]]
                 refuse_decision(op, attributes.OFFSET, f"a multiple of {least} bytes", at)
@@ -100,14 +104,16 @@ class PlaceTiles(Pass):
 
 def _blocks(kernel: BlockKernel, plan: StagedGraph, used: Mapping[int, int]) -> list[Block]:
     """Return the blocks of memory of the tiles, in order, with all their buffers."""
-    layouts, copies, swizzles = (
-        layouts_of(kernel, plan),
-        kernel.given(attributes.COPY),
-        kernel.given(attributes.SWIZZLE),
-    )
+    layouts, swizzles, bulk = layouts_of(kernel, plan), kernel.given(attributes.SWIZZLE), _copied_in_bulk(kernel)
+    by_groups = read_by_groups(kernel, plan)
     found = []
     for memory in sorted(used):
-        by_patterns = memory in copies and memory in swizzles and text_of(copies[memory]) == attributes.BULK
+        by_patterns = memory in swizzles and (memory in bulk or memory in by_groups)
         alignment = PATTERN_ALIGNMENT if by_patterns else ALIGNMENT
         found.append(Block(bytes_of(kernel, plan, memory, layouts[memory]), alignment, used[memory]))
     return found
+
+
+def _copied_in_bulk(kernel: BlockKernel) -> set[int]:
+    """Return the memory of the tiles that TMA copies."""
+    return {tile for tile, way in kernel.given(attributes.COPY).items() if text_of(way) == attributes.BULK}

@@ -8,7 +8,7 @@ from xgpu.block_plan.memory.swizzles import conflicts, order_of, row_chunks, swi
 from xgpu.block_plan.order.events import StagedGraph
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp
-from xgpu.passes.blocks.support.decided import layouts_of, plan_of, read_down
+from xgpu.passes.blocks.support.decided import layouts_of, plan_of, read_by_groups, read_down
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
 from xgpu.records import dataclass
@@ -21,6 +21,7 @@ class SwizzleTiles(Pass):
     Matrix instructions read chunks of one column of their operands: where rows are a power of two of chunks, the number
     of the row is xored into that of the chunk, so that no banks conflict. Other rows are an odd number of chunks apart,
     as assign-layouts has left them, and stay. Nor do tiles change of which only elements of a row are read together.
+    Warp groups multiply matrices that are swizzled so in any case: their rows are of 32, 64 or 128 bytes.
     Needs assign-layouts.
 
     ```mlir
@@ -39,8 +40,10 @@ class SwizzleTiles(Pass):
             plan = plan_of(kernel)
             given = {plan.memory[t]: each for t, each in kernel.given(attributes.SWIZZLE).items() if t in plan.memory}
             found = dict(given)
+            by_groups = read_by_groups(kernel, plan)
             for memory in read_down(plan) - given.keys():
-                swizzle = self._swizzle(kernel, plan, memory)
+                by_rows = _by_rows(kernel, plan, memory) if memory in by_groups else None
+                swizzle = by_rows or self._swizzle(kernel, plan, memory)
                 if swizzle is not None:
                     found[memory] = attributes.int_array(swizzle)
             decided = {tile: found[memory] for tile, memory in plan.memory.items() if memory in found}
@@ -62,3 +65,11 @@ class SwizzleTiles(Pass):
                 remark(self.NAME, op, why, before, strides[order[1]])
             return None
         return swizzle.bits, swizzle.base, swizzle.shift
+
+
+def _by_rows(kernel: BlockKernel, plan: StagedGraph, memory: int) -> tuple[int, int, int] | None:
+    """Return the swizzle of a matrix that warp groups multiply, by the bytes of its rows; None for a single chunk."""
+    tile, strides = kernel.graph.tiles[memory], layouts_of(kernel, plan)[memory]
+    chunks = row_chunks(max(strides), tile.element_bytes)
+    swizzle = None if chunks is None else swizzle_of(chunks, tile.element_bytes)
+    return None if swizzle is None else (swizzle.bits, swizzle.base, swizzle.shift)

@@ -18,6 +18,8 @@ assign-bands
   xgpu.par
 assign-layouts
   xgpu.blocks
+assign-products{target=sm_90a}
+  xgpu.blocks
 chain-tiles
   xgpu.blocks
 check-independence

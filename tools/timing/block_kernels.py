@@ -1,7 +1,7 @@
 """Kernels written on tiles (emitter ``block``) on a GPU: whether results are right, and times beside XLA's.
 
 Most are text of level ``tiles``; some are block programs, of which one is computed by the emitter of products. Random
-small kernels are compared by ``python -m xgpu.tools.fuzzing.blocks.fuzz --on gpu``.
+small kernels are compared by ``python -m xgpu.tools.fuzzing.blocks.fuzz --on gpu``, larger products ``--groups``.
 """
 
 import sys
@@ -190,6 +190,39 @@ def normalized_program(size: int, tiles: tuple[int, int, int], **decisions: Any)
     return Case(name, kernel, reference, _OF_PRODUCTS, _product_work(size, size, size), specs=specs)
 
 
+def attention_program(batch: int, heads: int, keys: int, width: int, tiles: tuple[int, int], **decisions: Any) -> Case:
+    """Return the block program of attention to all keys, as docs/block_programs.md has it."""
+    bm, bn = tiles
+
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        number, i = block.grid(batch * heads, block.cdiv(keys, bm))
+        head = (number // heads, number % heads)
+        queries = q.tile((bm, width), (*head, i, 0))
+
+        def step(s: Any, carried: Any) -> Any:
+            largest, total, out = carried
+            logits = block.dot(queries, k.tile((bn, width), (*head, s, 0)).T) * width**-0.5
+            new = jnp.maximum(largest, jnp.max(logits, axis=1))
+            weights, old = jnp.exp(logits - new[:, None]), jnp.exp(largest - new)
+            added = block.dot(weights.astype(v.dtype), v.tile((bn, width), (*head, s, 0)))
+            return new, total * old + jnp.sum(weights, axis=1), out * old[:, None] + added
+
+        start = jnp.full(bm, -1e30), jnp.zeros(bm), jnp.zeros((bm, width))
+        _, total, out = block.steps(keys // bn, step, start)
+        return block.store((out / total[:, None]).astype(q.dtype), q.shape, (*head, i, 0))
+
+    def reference(q: Any, k: Any, v: Any) -> Any:
+        logits = jnp.einsum("bhqd,bhkd->bhqk", q, k, preferred_element_type=jnp.float32) * width**-0.5
+        weights = jax.nn.softmax(logits, axis=-1).astype(jnp.bfloat16)
+        return jnp.einsum("bhqk,bhkd->bhqd", weights, v, preferred_element_type=jnp.float32).astype(jnp.bfloat16)
+
+    name = f"program: attention {batch} x {heads} x {keys} x {width}, {_described(tiles, decisions)}"
+    specs = (f"bf16[{batch},{heads},{keys},{width}]",) * 3
+    kernel = block.kernel(attention, **decisions)
+    work = 4 * batch * heads * keys * keys * width / 1e12
+    return Case(name, kernel, reference, 2 * _OF_PRODUCTS, work, specs=specs)
+
+
 def _described(tiles: Sequence[int], decisions: dict[str, Any]) -> str:
     return ", ".join([" x ".join(map(str, tiles)), *(f"{name} {each}" for name, each in decisions.items())])
 
@@ -214,9 +247,17 @@ def cases() -> list[Case]:
         softmax(16384, 4096, 2, 256),
         softmax(16384, 1000, 8, 256),
         transpose(16384, 16384, 64, 256),
+        linear_program(4096, (128, 128, 64)),
+        linear_program(4096, (128, 128, 64), threads=256),
+        linear_program(4096, (128, 256, 64), threads=256),
+        linear_program(4096, (128, 128, 64), copy="bulk"),
+        linear_program(4096, (128, 128, 64), threads=256, copy="bulk"),
         linear_program(4096, (128, 128, 64), threads=256, stages=3),
         linear_program(4096, (128, 256, 64), emitter="product"),
         normalized_program(4096, (128, 128, 32), threads=256),
+        normalized_program(4096, (128, 128, 64), threads=256),
+        attention_program(4, 16, 4096, 128, (128, 128), threads=256),
+        attention_program(4, 16, 4096, 64, (64, 64)),
     ]
 
 

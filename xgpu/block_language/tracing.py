@@ -382,7 +382,10 @@ def dot(left: Any, right: Any, precision: Any = None) -> Any:
 
 
 def plan(tile: Any, **decisions: Any) -> Any:
-    """Return ``tile`` with decisions fixed: its ``place``, ``layout`` or ``swizzle``, or a product's ``warps``."""
+    """Return ``tile`` with decisions fixed: its ``place``, ``layout``, ``panel`` or ``swizzle``.
+
+    Of a product also which ``warps`` share it, and by which instruction they multiply: ``product``.
+    """
     current().check_place("block.plan")
     return plan_p.bind(tile, decisions=checked_decisions(decisions, _OF_TILES))  # type: ignore[no-untyped-call]
 
@@ -393,10 +396,10 @@ def cdiv(size: int, tile: int) -> int:
     return -(-size // of_tile)
 
 
-_OF_TILES = ("place", "layout", "swizzle", "warps")
-_OF_READS = ("copy", "place", "layout", "swizzle")
-_OF_STEPS = ("stages", "place", "layout", "swizzle")
-_WORDS = ("copy", "place")
+_OF_TILES = ("place", "layout", "panel", "swizzle", "warps", "product")
+_OF_READS = ("copy", "place", "layout", "panel", "swizzle")
+_OF_STEPS = ("stages", "prefetch", "place", "layout", "panel", "swizzle")
+_WORDS = ("copy", "place", "product")
 """Decisions that are words; others are numbers."""
 
 

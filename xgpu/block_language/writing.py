@@ -18,7 +18,7 @@ from xgpu.block_language.program import (
     read_p,
     steps_p,
 )
-from xgpu.block_language.simple_operations import erase_unused, simply_written
+from xgpu.block_language.simple_operations import erase_unused, simply_written, take_turned_operands
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dialects.attributes import schedule_attribute
@@ -35,8 +35,8 @@ from xgpu.passes.framework.base import functions
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, made
 
-_TEXTS = ("copy", "place")
-_LISTS = ("layout", "swizzle", "warps")
+_TEXTS = ("copy", "place", "product")
+_LISTS = ("layout", "panel", "swizzle", "warps")
 
 
 @dataclass
@@ -92,6 +92,8 @@ def tiles_source(program: BlockProgram, target: Device) -> Source:
             blocks = BlocksOp.build(program.grid, [each.value for each in kernel.outputs])
             with ir.InsertionPoint(blocks.body):
                 _Writer(program, list(kernel.inputs)).blocks(blocks, part)
+            if settings.emitter != product_form.EMITTER:
+                take_turned_operands(blocks.body)
             erase_unused(blocks.body)
             _decide_of_steps(blocks, settings)
             assign(kernel.outputs, blocks.operation.results)
@@ -227,7 +229,7 @@ def _decide_of_steps(blocks: BlocksOp, settings: Settings) -> None:
 
 def _attribute(name: str, value: Any, carried: int = 0) -> ir.Attribute:
     """Return a decision as an attribute; those about what steps carry have an entry for each."""
-    if name == "stages":
+    if name in ("stages", "prefetch"):
         return attributes.int_attribute(int(value))
     if carried and isinstance(value, tuple) and (name in _TEXTS or all(isinstance(each, tuple) for each in value)):
         return ir.ArrayAttr.get([_attribute(name, each) for each in value])

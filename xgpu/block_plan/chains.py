@@ -10,6 +10,8 @@ from dataclasses import field
 from typing import Literal
 
 from xgpu.block_plan.graph import Carried, Graph, PlanNode
+from xgpu.block_plan.warps import Arrangement, form_of
+from xgpu.dialects.attributes import BY_WARP_GROUPS
 from xgpu.records import dataclass
 
 Where = Literal["shared", "fragments", "computed"]
@@ -18,6 +20,8 @@ MOST_ACCUMULATORS = 192
 """Elements that a thread may carry in registers through steps: of its 255 registers, others are for operands."""
 CHEAP = 2
 """Instructions for an element that are rather repeated than kept."""
+_LEFT_BITS = 16
+"""Bits of an element of a left operand that lies in registers as accumulators do."""
 _ONCE = frozenset(("elementwise", "reduce", "write", "yield", "steps", "move"))
 """Kinds of operations that read each element of an operand about once."""
 
@@ -29,6 +33,8 @@ class Chains:
     where: dict[int, Where] = field(default_factory=dict)
     why: dict[int, str] = field(default_factory=dict)
     form: dict[int, str] = field(default_factory=dict)
+    arranged: dict[str, Arrangement] = field(default_factory=dict)
+    """The arrangement of the warps of products, by the form of their accumulators."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +49,16 @@ class MissingCopy:
     """The number of the operand that it replaces, if not all that are the tile."""
 
 
-def choose(graph: Graph, threads: int, given: Mapping[int, Where]) -> Chains:
+def choose(
+    graph: Graph, threads: int, given: Mapping[int, Where], arranged: Mapping[int, Arrangement] | None = None
+) -> Chains:
     """Return where each tile of a graph is kept; those ``given`` are where a person wants them.
 
     Where an operation then cannot read a tile in registers, `missing_copies` says which copies there have to be.
+    ``arranged`` is how warps share products, by node, without which none reads its left operand from registers.
     """
-    chains = Chains(form=_forms(graph, threads, given))
+    by_form = {form_of(graph, graph.nodes[number]): each for number, each in (arranged or {}).items()}
+    chains = Chains(form=_forms(graph, threads, given), arranged=by_form)
     for number in reversed(range(len(graph.nodes))):
         node = graph.nodes[number]
         for tile in node.results:
@@ -129,8 +139,7 @@ def _follow(graph: Graph, given: Mapping[int, Where], dropped: set[int]) -> dict
 
 def _form_of(graph: Graph, node: PlanNode, form: Mapping[int, str]) -> str:
     if node.kind == "product":
-        (result,) = node.results
-        return f"{node.fragment} {graph.tiles[result].shape}"
+        return form_of(graph, node)
     if node.kind == "elementwise":
         return next((form[tile] for tile in node.operands if tile in form), "")
     return ""
@@ -188,10 +197,23 @@ def _reads_fragments(graph: Graph, reader: int, tile: int, form: str, chains: Ch
         return next((chains.form[each] for each in node.operands if each in chains.form), form) == form
     if node.kind == "steps":
         return all(chains.form.get(each.result, form) == form for each in graph.carried_by(reader) if each.init == tile)
+    if node.kind == "product":
+        return _takes_left(graph, node, tile, form, chains)
     if node.kind == "yield":
         carried = [each for each in graph.carried if graph.nodes[each.steps].body == node.region]
         return all(chains.form.get(each.result) == form for each in carried if each.yielded == tile)
     return False
+
+
+def _takes_left(graph: Graph, product: PlanNode, tile: int, form: str, chains: Chains) -> bool:
+    """Whether a product of warp groups takes a tile of accumulators as its left operand: each group has its rows."""
+    if product.instruction != BY_WARP_GROUPS or product.operands.index(tile) or product.operands.count(tile) != 1:
+        return False
+    assert product.dimensions is not None, "a product has them"
+    left, _ = product.dimensions
+    lies_so = (tuple(left.own), tuple(left.contracting)) == ((0,), (1,)) and graph.tiles[tile].bits == _LEFT_BITS
+    arranged = {chains.arranged.get(each) for each in (form, form_of(graph, product))}
+    return lies_so and len(arranged) == 1 and all(each is not None and each[1] == 1 for each in arranged)
 
 
 def _is_fragments(graph: Graph, tile: int, chains: Chains) -> bool:

@@ -48,8 +48,9 @@ class PlanNode:
     ``body`` is the number of the steps that it is, ``count`` how many there are; ``instructions`` are those for an
     element of its result, about. ``after`` has nodes that it must follow though it reads no tile of theirs.
     ``dimensions`` are those of the operands of a product, and ``fragment`` says how its results lie in registers: only
-    equal ones can lie alike. ``axes`` are the dimensions that a reduction reduces, those of its result to which a
-    broadcast maps its operand's, or those of its operand in the order of its result's, of a transpose.
+    equal ones can lie alike; ``instruction`` is what multiplies, if that is decided. ``axes`` are the dimensions that a
+    reduction reduces, those of its result to which a broadcast maps its operand's, or those of its operand in the order
+    of its result's, of a transpose.
     """
 
     kind: Kind
@@ -62,6 +63,7 @@ class PlanNode:
     after: tuple[int, ...] = ()
     dimensions: tuple[OperandDimensions, OperandDimensions] | None = None
     fragment: str = ""
+    instruction: str = ""
     axes: tuple[int, ...] | None = None
 
 

@@ -137,6 +137,7 @@ class BlockKernel:
             after,
             operand_dimensions(op) if is_product else None,
             _fragment(op) if is_product else "",
+            instruction_of(op) if is_product else "",
             tuple(integers(op, _AXES[op.name])) if op.name in _AXES else None,
         )
 
@@ -204,7 +205,14 @@ def _kind(op: ir.Operation) -> Kind:
 
 def _fragment(product: ir.Operation) -> str:
     types = [ir.RankedTensorType(value.type).element_type for value in (*product.operands, *product.results)]
-    return " ".join(map(str, types))
+    left, _ = operand_dimensions(product)
+    return " ".join(map(str, (*types, len(left.batching), len(left.own))))
+
+
+def instruction_of(product: ir.Operation) -> str:
+    """Return the instruction that multiplies the tiles of a product, or nothing if that is not decided."""
+    given = product.attributes.get(attributes.PRODUCT)
+    return given.value if isinstance(given, ir.StringAttr) else ""
 
 
 def _tile(value: ir.Value) -> Tile:

@@ -16,13 +16,16 @@ CUTLASS waits for all groups in the end, as here.) By barriers that count arriva
 is full and one that says that it is empty; each is in phase 0 first, and waits are for the parity of a phase to be
 over.
 
-Steps of block programs are lowered by groups, with a prefetch of ``stages - 1`` (`passes/tiles/blocks/stepping.py`).
-Barriers are lowered in kernels of products and chains, whose roles go through a ring of their own
-(`passes/tiles/ring.py`), with these parities; no block program has them.
+Steps of block programs are lowered with a prefetch of ``stages - 1`` (`passes/tiles/blocks/stepping.py`): by groups,
+and what TMA copies by barriers that say that a buffer is full. That it is empty follows from the meeting of all threads
+in each step. Kernels of products and chains have roles, and barriers of both kinds (`passes/tiles/ring.py`).
 """
 
 from xgpu.records import dataclass
 
+_OTHER_REGISTERS, _AMPLE_REGISTERS = 40, 64
+"""Registers of a thread beside those of accumulators: addresses, and what is computed at once; the least of them, and
+how many are enough. A guess."""
 MOST_STAGES = 4
 """Buffers that are chosen at most; a person may ask for more. A guess, not measured."""
 
@@ -81,13 +84,24 @@ class Pipeline:
         return done if done >= 0 else None
 
 
-def stages_of(count: int, sizes: dict[int, int], available: int) -> int:
+def stages_of(count: int, sizes: dict[int, int], available: int, is_alone: bool = False) -> int:
     """Return how many buffers tiles have: the most that fit, of those that ``sizes`` gives bytes for.
 
     With as many as fit in half of what is ``available``, two blocks run at once on a multiprocessor; that is left for
-    two buffers, not for more.
+    two buffers, not for more, unless a block ``is_alone`` there in any case.
     """
-    for stages, limit in ((4, available // 2), (3, available // 2), (2, available // 2), (2, available)):
+    half = available if is_alone else available // 2
+    for stages, limit in ((4, half), (3, half), (2, half), (2, available)):
         if stages <= min(count, MOST_STAGES) and sizes[stages] <= limit:
             return stages
     return 1
+
+
+def is_alone(threads: int, accumulators: int, registers: int) -> bool:
+    """Whether accumulators leave a multiprocessor with so many registers no room for a second block of threads."""
+    return 2 * threads * (accumulators + _OTHER_REGISTERS) > registers
+
+
+def has_room_for_two(threads: int, accumulators: int, registers: int) -> bool:
+    """Whether two blocks of threads run at once, with as many registers for each as code with accumulators needs."""
+    return 2 * threads * (accumulators + _AMPLE_REGISTERS) <= registers

@@ -1,11 +1,19 @@
 """The division of a product among a block's warps: so many down its rows, so many across its columns."""
 
 import math
+from collections.abc import Mapping, Sequence
 
+from xgpu.block_plan.graph import Graph, PlanNode
+from xgpu.dialects.attributes import BY_WARP_GROUPS
 from xgpu.records import dataclass
 
 ATOM_ROWS, ATOM_COLUMNS = 16, 8
 """Rows and columns of the result of one matrix instruction of a warp."""
+GROUP_WARPS, GROUP_ROWS, MOST_GROUP_COLUMNS = 4, 64, 256
+"""Warps of a warp group, and the rows and most columns of the result of its instruction."""
+
+type Arrangement = tuple[int, int]
+"""The numbers of warps down the rows of a product, and across its columns."""
 
 
 @dataclass(frozen=True)
@@ -16,6 +24,19 @@ class WarpProduct:
     rows: int
     columns: int
     contracted: int
+
+    @classmethod
+    def of(cls, graph: Graph, node: PlanNode) -> "WarpProduct":
+        """Return the product of a node."""
+        assert node.dimensions is not None, "a product has them"
+        left, right = node.dimensions
+        shapes = [graph.tiles[tile].shape for tile in node.operands]
+        sizes = [1, 1, 1, 1]
+        parts = ((0, left.batching, 0), (0, left.own, 1), (1, right.own, 2), (0, left.contracting, 3))
+        for operand, dimensions, place in parts:
+            for dimension in dimensions:
+                sizes[place] *= shapes[operand][dimension]
+        return cls(*sizes)
 
 
 def elements_read(product: WarpProduct, down: int, across: int) -> int:
@@ -33,15 +54,84 @@ def busiest(product: WarpProduct, down: int, across: int) -> int:
     return product.batch * math.ceil(rows / down) * math.ceil(columns / across)
 
 
-def arrange(products: list[WarpProduct], warps: int) -> tuple[int, int]:
+def arrange(products: list[WarpProduct], warps: int) -> Arrangement:
     """Return how many warps are down the rows and across the columns of products that share registers' form.
 
     The busiest warp has as little to do as can be, then as few elements are read as can be. (Mirage: `thr_layout`.)
     """
     ways = [(down, warps // down) for down in range(1, warps + 1) if warps % down == 0]
 
-    def cost(way: tuple[int, int]) -> tuple[int, int, int]:
+    def cost(way: Arrangement) -> tuple[int, int, int]:
         work = sum(busiest(each, *way) * each.contracted for each in products)
         return work, sum(elements_read(each, *way) for each in products), way[1]
 
     return min(ways, key=cost)
+
+
+def arrange_groups(product: WarpProduct, warps: int) -> Arrangement | None:
+    """Return the arrangement of warps whose groups multiply by instructions of theirs; None if none fits.
+
+    Each group has whole instructions of 64 rows, and one for all of its columns. As many groups as can be are one below
+    the other: an instruction of more columns reads less for each of its sums, and has all columns of its rows.
+    """
+    if warps % GROUP_WARPS or product.batch != 1:
+        return None
+    groups = warps // GROUP_WARPS
+    for down in sorted((each for each in range(1, groups + 1) if groups % each == 0), reverse=True):
+        if group_problem(product, (down * GROUP_WARPS, groups // down)) is None:
+            return down * GROUP_WARPS, groups // down
+    return None
+
+
+def group_problem(product: WarpProduct, arrangement: Arrangement) -> str | None:
+    """Return why warp groups do not multiply a product that is so divided among warps; None if they do."""
+    down, across = arrangement
+    if down % GROUP_WARPS:
+        return f"expected a multiple of {GROUP_WARPS} warps down, got {down}"
+    rows = down // GROUP_WARPS * GROUP_ROWS
+    if product.batch != 1 or product.rows % rows:
+        return f"expected one matrix, and a multiple of {rows} rows, got {product.batch} of {product.rows}"
+    columns, rest = divmod(product.columns, across)
+    if rest or columns % ATOM_COLUMNS or columns > MOST_GROUP_COLUMNS:
+        each = f"{across} times a multiple of {ATOM_COLUMNS} columns, up to {MOST_GROUP_COLUMNS}"
+        return f"expected {each}, got {product.columns}"
+    return None
+
+
+def arrangements(graph: Graph, warps: int, given: Mapping[int, Arrangement]) -> dict[int, Arrangement]:
+    """Return how each product is divided among warps, by its node: those whose results can lie alike in the same way.
+
+    ``given`` are those that are not to be chosen.
+    """
+    forms: dict[str, list[int]] = {}
+    for number, node in enumerate(graph.nodes):
+        if node.kind == "product":
+            forms.setdefault(form_of(graph, node), []).append(number)
+    found: dict[int, Arrangement] = {}
+    for numbers in forms.values():
+        chosen = asked_of(graph, numbers[0], given) or _arranged(graph, numbers, warps)
+        found |= {number: given.get(number, chosen) for number in numbers}
+    return found
+
+
+def asked_of(graph: Graph, number: int, given: Mapping[int, Arrangement]) -> Arrangement | None:
+    """Return the arrangement that is given for a product, or for one whose results can lie alike; None if none is."""
+    if number in given:
+        return given[number]
+    form = form_of(graph, graph.nodes[number])
+    return next((given[each] for each in sorted(given) if form_of(graph, graph.nodes[each]) == form), None)
+
+
+def form_of(graph: Graph, product: PlanNode) -> str:
+    """Return a text that is equal for products whose results can lie alike in registers."""
+    (result,) = product.results
+    return f"{product.fragment} {graph.tiles[result].shape}"
+
+
+def _arranged(graph: Graph, numbers: Sequence[int], warps: int) -> Arrangement:
+    by_groups = [number for number in numbers if graph.nodes[number].instruction == BY_WARP_GROUPS]
+    for number in by_groups:
+        found = arrange_groups(WarpProduct.of(graph, graph.nodes[number]), warps)
+        if found is not None:
+            return found
+    return arrange([WarpProduct.of(graph, graph.nodes[number]) for number in numbers], warps)

@@ -155,7 +155,7 @@ def kernel(
 
 
 _OTHERS = (product_form.EMITTER,)
-_COPIES = (attributes.PLAIN, attributes.ASYNC)
+_COPIES = (attributes.PLAIN, attributes.ASYNC, attributes.BULK)
 
 
 def _check_of_emitter(emitter: str | None, threads: object, copy: str | None, schedule: object) -> None:

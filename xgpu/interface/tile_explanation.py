@@ -83,18 +83,18 @@ class _Explanation:
                     yield inner.operation, view.count
 
     def _tiles(self) -> list[str]:
-        rows = [["tile", "type", "place", "strides", "swizzle", "copy", "source"]]
+        rows = [["tile", "type", "product", "place", "strides", "panel", "swizzle", "copy", "source"]]
         for op, _ in self._ops():
             place = _words(op, attributes.PLACE)
             if isinstance(op.opview, InsertTileOp) or (place and set(place) == {attributes.COMPUTED}):
                 continue
             if not place and not isinstance(op.opview, TileOp) and op.name != _PRODUCT:
                 continue
-            layouts, swizzles = (_numbers(op, name) for name in (attributes.LAYOUT, attributes.SWIZZLE))
+            numbers = [_numbers(op, name) for name in (attributes.LAYOUT, attributes.PANEL, attributes.SWIZZLE)]
+            copy, product = (_entry(_words(op, name), 0) for name in (attributes.COPY, attributes.PRODUCT))
             for number, result in enumerate(op.results):
-                decided = [_entry(each, number) for each in (place, layouts, swizzles)]
-                copy = _entry(_words(op, attributes.COPY), 0)
-                rows.append([self._name(op, number), _type(result), *decided, copy, _at(op)])
+                decided = [_entry(each, number) for each in (place, *numbers)]
+                rows.append([self._name(op, number), _type(result), product, *decided, copy, _at(op)])
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         kept = [column for column in range(len(rows[0])) if any(row[column] for row in rows[1:])]
         return ["  " + "  ".join(row[column].ljust(widths[column]) for column in kept).rstrip() for row in rows]
@@ -118,6 +118,8 @@ class _Explanation:
             text = f"  steps{_in(op)}: {op.opview.count}"
             if attributes.STAGES in op.attributes:
                 text += f", stages {attributes.int_of(op.attributes[attributes.STAGES])}"
+            if attributes.PREFETCH in op.attributes:
+                text += f", {attributes.int_of(op.attributes[attributes.PREFETCH])} ahead"
             if self._is_planned:
                 text += f", barriers a step {sum(attributes.MEET in each.attributes for each in inside)}"
             lines.append(text)

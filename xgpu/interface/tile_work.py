@@ -3,8 +3,9 @@
 import math
 
 from xgpu import ir
-from xgpu.block_plan.kernel import BlockKernel
+from xgpu.block_plan.kernel import BlockKernel, instruction_of
 from xgpu.block_plan.order.events import StagedGraph
+from xgpu.block_plan.warps import GROUP_ROWS, WarpProduct
 from xgpu.costs.block_programs import BlockWork
 from xgpu.device import Device
 from xgpu.dialects import attributes
@@ -59,11 +60,15 @@ def _add_product(work: BlockWork, op: ir.Operation, device: Device) -> None:
         work.instructions += multiplied(op)
         return
     each_cycle = products_per_second(op, device) / (device.sm_count * device.clock)
-    work.tensor_cycles += multiplied(op) / (each_cycle * device.warp_share)
+    share = 1.0 if instruction_of(op) == attributes.BY_WARP_GROUPS else device.warp_share
+    work.tensor_cycles += multiplied(op) / (each_cycle * share)
 
 
 def _shared_bytes(kernel: BlockKernel, plan: StagedGraph, number: int) -> int:
-    """Return what an operation reads and writes in shared memory; warps that share a product read operands again."""
+    """Return what an operation reads and writes in shared memory; warps that share a product read operands again.
+
+    So does each instruction of a warp group, of 64 rows, with the right operand.
+    """
     graph, op = kernel.graph, kernel.ops[number]
     node = graph.nodes[number]
     if not plan.acts(number) or node.kind in ("steps", "yield"):
@@ -71,7 +76,8 @@ def _shared_bytes(kernel: BlockKernel, plan: StagedGraph, number: int) -> int:
     again = [1] * len(node.operands)
     if node.kind == "product" and attributes.WARPS in op.attributes:
         down, across = attributes.int_array_of(op.attributes[attributes.WARPS])
-        again = [across, down]
+        by_groups = node.instruction == attributes.BY_WARP_GROUPS
+        again = [across, WarpProduct.of(graph, node).rows // GROUP_ROWS if by_groups else down]
     bytes_of = {tile: graph.tiles[tile].size * graph.tiles[tile].element_bytes for tile in plan.memory}
     read = [(times, root) for times, tile in zip(again, node.operands, strict=True) for root in plan.roots(tile)]
     written = sum(bytes_of[tile] for tile in node.results if tile in bytes_of)

@@ -219,7 +219,8 @@ MAP_LOOPS: Pipeline = (
 )
 
 LOWER_TILES: Pipeline = (
-    ("chain-tiles", "first: what is kept, and where, is what all others decide about"),
+    ("assign-products{{target={target}}}", "first: left operands in registers, and layouts, go by the instruction"),
+    ("chain-tiles", "before the rest: what is kept, and where, is what all others decide about"),
     ("assign-layouts", "before copies are chosen, which go by what is contiguous"),
     (
         "swizzle-tiles",

@@ -6,15 +6,17 @@ from xgpu import ir
 from xgpu.block_plan.chains import Where
 from xgpu.block_plan.graph import Tile
 from xgpu.block_plan.kernel import BlockKernel
-from xgpu.block_plan.memory.strides import are_apart, tile_bytes
+from xgpu.block_plan.memory.panels import read_together
+from xgpu.block_plan.memory.strides import TilePanel, are_apart, tile_bytes
 from xgpu.block_plan.order.events import BlockOrder, StagedGraph
+from xgpu.block_plan.warps import Arrangement
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import StepsOp
 from xgpu.errors import CompilerError
 from xgpu.hlo.source_location import source_of
 
 _SHARED: Where = "shared"
-_OF_SHARED = (attributes.LAYOUT, attributes.SWIZZLE, attributes.COPY, attributes.OFFSET)
+_OF_SHARED = (attributes.LAYOUT, attributes.PANEL, attributes.SWIZZLE, attributes.COPY, attributes.OFFSET)
 """Decisions about tiles that are in shared memory."""
 
 
@@ -36,6 +38,16 @@ def places_given(kernel: BlockKernel) -> dict[int, Where]:
                 continue
             if found.setdefault(tile, _SHARED) != _SHARED:
                 refuse_decision(op, name, f"'{attributes.PLACE}' to be {_SHARED} with it", found[tile])
+    return found
+
+
+def warps_given(kernel: BlockKernel) -> dict[int, Arrangement]:
+    """Return how warps share products, by node, where that is decided."""
+    found: dict[int, Arrangement] = {}
+    for number, op in enumerate(kernel.ops):
+        if attributes.WARPS in op.attributes:
+            down, across = attributes.int_array_of(op.attributes[attributes.WARPS])
+            found[number] = (down, across)
     return found
 
 
@@ -86,9 +98,19 @@ def strides_given(kernel: BlockKernel, tile: int, layout: ir.Attribute) -> tuple
     strides = attributes.int_array_of(layout) if isinstance(layout, ir.DenseI64ArrayAttr) else ()
     if len(strides) != len(shape):
         refuse_decision(op, attributes.LAYOUT, f"{len(shape)} strides", strides)
-    if not are_apart(shape, strides):
+    panel = panel_given(kernel, tile)
+    if panel is not None and (problem := panel.problem(shape)):
+        refuse_decision(op, attributes.PANEL, problem, attributes.int_array_of(kernel.given(attributes.PANEL)[tile]))
+    if not are_apart(shape, strides, panel):
         refuse_decision(op, attributes.LAYOUT, "strides with a place for each element", strides)
     return strides
+
+
+def panel_given(kernel: BlockKernel, tile: int) -> TilePanel | None:
+    """Return the panels of a tile in shared memory, None if it has none."""
+    given = kernel.given(attributes.PANEL).get(tile)
+    numbers = () if given is None else attributes.int_array_of(given)
+    return TilePanel(*numbers) if numbers else None
 
 
 def bytes_of(kernel: BlockKernel, plan: StagedGraph, memory: int, strides: tuple[int, ...]) -> int:
@@ -96,13 +118,19 @@ def bytes_of(kernel: BlockKernel, plan: StagedGraph, memory: int, strides: tuple
     tile: Tile = kernel.graph.tiles[memory]
     swizzled = kernel.given(attributes.SWIZZLE)
     swizzle = attributes.int_array_of(swizzled[memory]) if memory in swizzled else ()
-    return tile_bytes(tile.shape, strides, tile.element_bytes, swizzle) * buffers_of(plan, memory)
+    panel = panel_given(kernel, memory)
+    return tile_bytes(tile.shape, strides, tile.element_bytes, swizzle, panel) * buffers_of(plan, memory)
 
 
 def read_down(plan: StagedGraph) -> set[int]:
     """Return the memory of which chunks of one column are read together: that of operands of products."""
     operands = (tile for node in plan.graph.nodes if node.kind == "product" for tile in node.operands)
     return {plan.memory[tile] for tile in operands if tile in plan.memory}
+
+
+def read_by_groups(kernel: BlockKernel, plan: StagedGraph) -> dict[int, tuple[int, int]]:
+    """Return the memory that warp groups multiply, with the elements of its dimensions that they read together."""
+    return read_together(plan, warps_given(kernel))
 
 
 def buffers_of(plan: StagedGraph, memory: int) -> int:

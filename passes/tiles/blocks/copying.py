@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from xgpu import ir
-from xgpu.dialects.attributes import ASYNC, BULK, COPY, PLAIN
+from xgpu.dialects.attributes import ASYNC, COPY, PLAIN
 from xgpu.dialects.block import copies
 from xgpu.dialects.block.tiles import InsertTileOp, TileOp
 from xgpu.indexing.access import shape_of
@@ -66,10 +66,6 @@ class TileCopy:
         """Return the copies as they are decided. Raises `CompilerError` for a way that there is no code for."""
         given = tile.operation.attributes.get(COPY)
         way = given.value if isinstance(given, ir.StringAttr) else None
-        if way == BULK:
-            refuse(
-                PASS, tile.operation, f"attribute '{COPY}': expected {PLAIN} or {ASYNC} in a block program, got {BULK}"
-            )
         if way is None and state.kernel.buffers(tile.operation) > 1:
             refuse(PASS, tile.operation, f"attribute '{COPY}': expected {PLAIN} or {ASYNC}, got none")
         return cls(state, tile, way == ASYNC)

@@ -1,25 +1,31 @@
 """The threads of a kernel that is written on tiles: its operations one after the other, as was decided of each."""
 
+import math
+
 from xgpu import ir
+from xgpu.block_plan.memory.boxes import bulk_bytes
 from xgpu.dialects import attributes
 from xgpu.dialects.block import copies
 from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
 from xgpu.dialects.block.tiles import InsertTileOp, StepsOp, TileOp
-from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.emit.builders import apply_map, launch_index
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import AffineExpr, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.passes.tiles.blocks.barriers import BlockBarriers
+from xgpu.passes.tiles.blocks.bulk_copies import BulkCopies
 from xgpu.passes.tiles.blocks.computing import compute_fragments, compute_shared
 from xgpu.passes.tiles.blocks.copying import TileCopy
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
-from xgpu.passes.tiles.blocks.products.multiplying import can_begin, multiply_to_fragments, multiply_to_shared
+from xgpu.passes.tiles.blocks.products.multiplying import can_begin, go_on, multiply_to_fragments, multiply_to_shared
 from xgpu.passes.tiles.blocks.program import PRODUCT, ScheduledKernel
 from xgpu.passes.tiles.blocks.reductions import Reduction
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.blocks.stepping import StepLoop
 from xgpu.passes.tiles.blocks.storing import store_tile
+from xgpu.passes.tiles.boxes import add_workspace
+from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.records import dataclass
 from xgpu.structure import users_of
 
@@ -34,9 +40,17 @@ class BlockWriter:
 
     def write(self) -> None:
         """Replace the blocks by the code of their threads."""
-        blocks = self.kernel.blocks.operation
+        kernel, blocks = self.kernel, self.kernel.blocks.operation
+        maps = None
+        if kernel.bulk:
+            given = kernel.function.attributes.get(attributes.RESIDENT)
+            maps = add_workspace(kernel.function, math.prod(kernel.blocks.grid) * bulk_bytes(len(kernel.bulk), 0))
+            if given is not None:
+                kernel.function.attributes[attributes.RESIDENT] = given
         with ir.InsertionPoint(blocks), blocks.location:
             state = self._begin()
+            if maps is not None:
+                self._begin_bulk(state, maps)
             self._write_operations(state, self.kernel.blocks.body)
         for result, output in zip(blocks.results, blocks.operands, strict=True):
             result.replace_all_uses_with(output)
@@ -62,13 +76,26 @@ class BlockWriter:
             pointers[inside] = pointers[outside]
         memory = SharedMemoryOp.build(max(1, kernel.shared_bytes)) if kernel.layouts else thread
         shared = {value: SharedTile.of(layout, memory) for value, layout in kernel.layouts.items()}
-        return State(kernel, space, memory, pointers, numbers, shared)
+        return State(kernel, space, memory, BlockBarriers(kernel.asynchronous), pointers, numbers, shared)
+
+    @staticmethod
+    def _begin_bulk(state: State, workspace: ir.Value) -> None:
+        """Write what copies by TMA begin with: each block makes its own tensor maps."""
+        kernel = state.kernel
+        (count, _, _) = attributes.int_array_of(kernel.function.attributes[attributes.GRID])
+        block, thread = launch_index("gpu.block_id", count), state.space.values[0]
+        own = ir.arith.muli(as_i32(block), i32(bulk_bytes(len(kernel.bulk), 0)))
+        room, maps = offset(state.memory, kernel.tile_bytes), offset(state.pointers[workspace], own)
+        state.bulk = BulkCopies.prepared(kernel, state.pointers, room, maps, thread)
+        state.barriers.meet()
+        state.bulk.acquire()
 
     def _write_operations(self, state: State, block: ir.Block) -> None:
         for view in list(block.operations)[:-1]:
             op = view.operation
             with op.location:
-                meet_before(op)
+                if attributes.MEET in op.attributes:
+                    state.barriers.meet()
                 self._write_operation(state, op)
 
     def _write_operation(self, state: State, op: ir.Operation) -> None:
@@ -78,7 +105,7 @@ class BlockWriter:
             state.pointers[op.results[0]] = state.pointers[view.array]
         elif isinstance(view, StepsOp):
             StepLoop(state, view, self._write_operations).write()
-        elif not kernel.is_kept(op.results[0]) or op.results[0] in state.fragments:
+        elif not kernel.is_kept(op.results[0]) or op.results[0] in (*state.fragments, *state.under_way):
             return
         elif isinstance(view, TileOp):
             self._write_copy(state, view)
@@ -86,10 +113,16 @@ class BlockWriter:
             self._write_product(state, op)
         elif kernel.places[op.results[0]] == attributes.FRAGMENTS:
             compute_fragments(state, op)
-        elif op.name == "stablehlo.reduce":
+        else:
+            self._write_shared(state, op)
+
+    @staticmethod
+    def _write_shared(state: State, op: ir.Operation) -> None:
+        if op.name == "stablehlo.reduce":
             Reduction.of(state, op).write()
         else:
             compute_shared(state, op)
+        state.barriers.wrote(state.shared[op.results[0]].layout)
 
     @staticmethod
     def _write_copy(state: State, view: TileOp) -> None:
@@ -103,11 +136,18 @@ class BlockWriter:
         if copy.is_async:
             copies.AsyncCommitOp.create()
             copies.AsyncWaitOp.create(attributes={"pending": 0})
+        state.barriers.wrote(state.shared[view.tile].layout)
 
     def _write_product(self, state: State, op: ir.Operation) -> None:
         (result,) = op.results
         if self.kernel.places[result] == attributes.SHARED:
             multiply_to_shared(state, op)
+            state.barriers.wrote(state.shared[result].layout)
+            return
+        if op in state.pending:
+            (add,) = users_of(result)
+            (begin,) = (each for each in add.operands if each != result)
+            state.under_way[add.results[0]] = go_on(state, op, state.under_way[begin])
             return
         total = self._added_to(state, op)
         if total is None:
@@ -128,9 +168,3 @@ class BlockWriter:
             return None
         is_same = state.fragments[others[0]].layout == self.kernel.fragments(result)
         return users[0] if is_same and can_begin(state, op) else None
-
-
-def meet_before(op: ir.Operation) -> None:
-    """Have all threads of the block meet if that is decided for an operation."""
-    if attributes.MEET in op.attributes:
-        SyncThreadsOp.build([])

@@ -1,10 +1,12 @@
 """A kernel that is written on tiles, and what was decided about each of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.block_plan.memory.strides import are_apart
+from xgpu.block_plan.kernel import instruction_of
+from xgpu.block_plan.memory.boxes import MAP_BYTES, BulkTile, bulk_bytes, bulk_tile
+from xgpu.block_plan.memory.strides import TilePanel, are_apart
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.emit.families.blocks.schedule import BlockProgramSchedule
@@ -14,12 +16,14 @@ from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, only
 from xgpu.passes.tiles.blocks.memory.shared import TileLayout
+from xgpu.passes.tiles.blocks.memory.stored import element_bytes
 from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of, owning_op
 from xgpu.target_machine import WARP_SIZE
 
 PRODUCT = "stablehlo.dot_general"
+_BULK = attributes.BULK
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +99,63 @@ class ScheduledKernel:
             return 1
         return stages_of(parent.opview)
 
+    @cached_property
+    def asynchronous(self) -> tuple[tuple[int, int], ...]:
+        """The bytes that TMA writes, or warp groups multiply: the first of each tile, and the one after the last."""
+        products = [op for _, op, _ in self.tiles() if instruction_of(op) == attributes.BY_WARP_GROUPS]
+        found = {self.layouts[tile] for op in products for tile in self._kept_of(op.operands) if tile in self.layouts}
+        found |= {self.layouts[each.tile] for each in self.bulk}
+        return tuple(sorted((each.start, each.end) for each in found))
+
+    def _kept_of(self, tiles: Iterable[ir.Value]) -> Iterator[ir.Value]:
+        """Yield the tiles that are kept of which some are computed, or which they are."""
+        pending = list(tiles)
+        while pending:
+            tile = pending.pop()
+            if self.is_kept(tile):
+                yield tile
+            else:
+                pending += owning_op(tile).operands
+
+    @cached_property
+    def bulk(self) -> dict[TileOp, BulkTile]:
+        """The tiles that TMA copies, in order. Raises `CompilerError` for one that it cannot copy."""
+        views = (op.opview for _, op, _ in self.tiles())
+        return {view: self._bulk_tile(view) for view in views if isinstance(view, TileOp) and _copy(view) == _BULK}
+
+    def _bulk_tile(self, tile: TileOp) -> BulkTile:
+        op = tile.operation
+        found: BulkTile | str = "expected a tile of steps with several buffers"
+        if attributes.MULTICAST in op.attributes:
+            found = "expected a kernel without clusters"
+        elif self.is_ahead(op):
+            layout = self.layouts[tile.tile]
+            bits = 8 * element_bytes(layout.dtype)
+            found = bulk_tile(tile.map, shape_of(tile.array), bits, layout.strides, layout.swizzle or (), layout.panel)
+            if isinstance(found, BulkTile) and layout.start % found.alignment:
+                found = f"expected one that begins at a multiple of {found.alignment} bytes, got {layout.start}"
+        if isinstance(found, str):
+            refuse(PASS, op, f"attribute '{attributes.COPY}': TMA cannot copy the tile: {found}")
+        return found
+
+    @property
+    def tile_bytes(self) -> int:
+        """The shared memory of all tiles, up to where copies by TMA have theirs."""
+        end = max((each.end for each in self.layouts.values()), default=0)
+        return -(-end // MAP_BYTES) * MAP_BYTES if self.bulk else end
+
+    @cached_property
+    def bulk_steps(self) -> dict[ir.Operation, int]:
+        """The steps of which TMA copies tiles, with their numbers of buffers."""
+        return {each.operation: stages_of(each) for each in self.steps if self._has_bulk(each)}
+
+    def _has_bulk(self, steps: StepsOp) -> bool:
+        return any(each.operation.opview in self.bulk for each in steps.body.operations)
+
     @property
     def shared_bytes(self) -> int:
         """The shared memory of a block."""
-        return max((each.end for each in self.layouts.values()), default=0)
+        return self.tile_bytes + bulk_bytes(len(self.bulk), sum(self.bulk_steps.values()))
 
     def fragments(self, tile: ir.Value) -> FragmentLayout | None:
         """Return how threads hold a tile, or what it is computed from; None if it has nothing to do with a product.
@@ -137,7 +194,11 @@ class ScheduledKernel:
         if strides is None or len(strides) != len(shape):
             wanted = f"expected one stride for each dimension of {value.type}, got {_got(op, attributes.LAYOUT)}"
             refuse(PASS, op, f"attribute '{attributes.LAYOUT}': {wanted}")
-        if not are_apart(shape, strides):
+        numbers = _numbers(op, attributes.PANEL, number)
+        panel = TilePanel(*numbers) if numbers else None
+        if panel is not None and (problem := panel.problem(shape)):
+            refuse(PASS, op, f"attribute '{attributes.PANEL}': expected {problem}, got {numbers}")
+        if not are_apart(shape, strides, panel):
             wanted = f"expected strides with a place for each element of {value.type}, got {tuple(strides)}"
             refuse(PASS, op, f"attribute '{attributes.LAYOUT}': {wanted}")
         swizzle = _numbers(op, attributes.SWIZZLE, number) or ()
@@ -149,7 +210,7 @@ class ScheduledKernel:
         if packed is not None and packed[2] <= packed[1]:
             got = _got(op, attributes.SWIZZLE)
             refuse(PASS, op, f"attribute '{attributes.SWIZZLE}': expected a shift above the base, got {got}")
-        return TileLayout(offset, shape, tuple(strides), packed, dtype, self.buffers(op))
+        return TileLayout(offset, shape, tuple(strides), packed, dtype, self.buffers(op), panel)
 
 
 def stages_of(steps: StepsOp) -> int:
@@ -158,6 +219,16 @@ def stages_of(steps: StepsOp) -> int:
     if given is None:
         refuse(PASS, steps.operation, f"attribute '{attributes.STAGES}': expected a number of buffers, got none")
     return attributes.int_of(given)
+
+
+def prefetch_of(steps: StepsOp) -> int:
+    """Return how many steps ahead copies are started."""
+    stages, given = stages_of(steps), steps.operation.attributes.get(attributes.PREFETCH)
+    prefetch = stages - 1 if given is None else attributes.int_of(given)
+    if prefetch > stages - 1 or (stages > 1 and not prefetch):
+        wanted = f"expected from 1 to {stages - 1} steps ahead, with {stages} buffers, got {prefetch}"
+        refuse(PASS, steps.operation, f"attribute '{attributes.PREFETCH}': {wanted}")
+    return prefetch
 
 
 def product_layout(op: ir.Operation, warps: int) -> FragmentLayout:
@@ -169,6 +240,11 @@ def product_layout(op: ir.Operation, warps: int) -> FragmentLayout:
         wanted = f"expected warps down and across, of {warps} in all, got {given or 'none'}"
         refuse(PASS, op, f"attribute '{attributes.WARPS}': {wanted}")
     return FragmentLayout(shape_of(op.results[0]), len(left.batching), len(left.own), down, across)
+
+
+def _copy(tile: TileOp) -> str | None:
+    given = tile.operation.attributes.get(attributes.COPY)
+    return given.value if isinstance(given, ir.StringAttr) else None
 
 
 def _place(op: ir.Operation, number: int) -> str:

@@ -5,26 +5,30 @@ from dataclasses import replace
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.block_plan.accumulation import accumulated_products
 from xgpu.block_plan.pipelines import Pipeline
 from xgpu.dialects import attributes
 from xgpu.dialects.block import copies
 from xgpu.dialects.block.tiles import StepsOp, TileOp
-from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.indexing.affine import constant, dim
 from xgpu.indexing.interval import Interval
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import PASS
+from xgpu.passes.tiles.blocks.bulk_copies import FullBarriers
 from xgpu.passes.tiles.blocks.computing import copy_shared, held, held_layout
 from xgpu.passes.tiles.blocks.copying import TileCopy, any_async
 from xgpu.passes.tiles.blocks.memory.shared import TileLayout
-from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout, FragmentTile
-from xgpu.passes.tiles.blocks.program import stages_of
+from xgpu.passes.tiles.blocks.products.by_groups import finished, rows_of
+from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout, FragmentTile, PendingTile
+from xgpu.passes.tiles.blocks.program import prefetch_of, stages_of
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.ring import i32
-from xgpu.passes.tiles.roles import below
+from xgpu.passes.tiles.roles import below, equal
 from xgpu.passes.tiles.structured import Values, counted, only_if
 from xgpu.records import dataclass
+
+type _Carried = FragmentTile | PendingTile
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +50,17 @@ class StepLoop:
     @cached_property
     def _pipeline(self) -> Pipeline:
         """The steps' copies, as far ahead as there are buffers."""
-        return Pipeline(self.steps.count, self._stages, self._stages - 1)
+        return Pipeline(self.steps.count, self._stages, prefetch_of(self.steps) if self._stages > 1 else 0)
+
+    @cached_property
+    def _pending(self) -> dict[ir.Operation, int]:
+        """The products that go on until the next step has started its own, with what carries their sums.
+
+        There is a buffer that they read then, besides those that are filled and the one of the next step.
+        """
+        found = accumulated_products(self.steps) if self._stages - self._pipeline.prefetch > 1 else {}
+        places, held = self.state.kernel.places, attributes.FRAGMENTS
+        return {op: n for op, n in found.items() if places[op.results[0]] == places[self._inside[n]] == held}
 
     @property
     def _tiles_read(self) -> list[TileOp]:
@@ -60,8 +74,20 @@ class StepLoop:
         return [each for each in kept if self.state.kernel.is_ahead(each.operation)]
 
     @cached_property
+    def _bulk(self) -> list[TileOp]:
+        """Those of them that TMA copies."""
+        return [each for each in self._ahead if each in self.state.kernel.bulk]
+
+    @cached_property
     def _has_async(self) -> bool:
-        return any_async([TileCopy.of(self.state, each) for each in self._ahead])
+        return any_async([TileCopy.of(self.state, each) for each in self._ahead if each not in self._bulk])
+
+    @property
+    def _written(self) -> list[ir.Value]:
+        """The tiles in shared memory that threads write in a step, or have written in the one before."""
+        results = (value for each in self.steps.body.operations for value in each.operation.results)
+        bulk = [each.tile for each in self._bulk]
+        return [value for value in results if value in self.state.kernel.layouts and value not in bulk]
 
     @property
     def _inside(self) -> Sequence[ir.Value]:
@@ -82,30 +108,36 @@ class StepLoop:
                 for tile in self._ahead:
                     self._start(replace(state, numbers=state.numbers | {self._number: constant(step)}), tile, i32(step))
             self._commit()
-        inits = [*(vector for tile in begin for vector in tile.values), i32(0)]
+        held = [vector for tile in begin for vector in tile.values]
+        turn = [i32(0), i32(0)] if self._bulk else [i32(0)]
         count = create_index(self.steps.count)
-        with counted(create_index(0), count, create_index(1), inits) as loop:
-            *vectors, slot = loop.carried
+        with counted(create_index(0), count, create_index(1), [*held, *turn]) as loop:
+            vectors, (slot, *phase) = loop.carried[: len(held)], loop.carried[len(held) :]
             inner = self._state_inside(loop.counter, begin, vectors, slot)
             inner.start_ahead = lambda tile: self._start_later(inner, tile, loop.counter, slot)
+            for parity in phase:
+                self._full.wait(slot, parity)
             self._write_step(inner)
-            loop.carried = [*self._yielded(inner, begin), self._next(slot)]
-        for number, result in zip(self._in_registers, _unpacked(begin, loop.results[:-1]), strict=True):
-            state.fragments[op.results[number]] = result
+            loop.carried = [*self._yielded(inner, begin), *self._next(slot, phase)]
+        for number, result in zip(self._in_registers, _unpacked(begin, loop.results[: len(held)]), strict=True):
+            state.fragments[op.results[number]] = finished(result) if isinstance(result, PendingTile) else result
 
     @property
     def _number(self) -> ir.Value:
         """The number of the step."""
         return self.steps.body.arguments[0]
 
-    def _write_inits(self) -> list[FragmentTile]:
+    def _write_inits(self) -> list[_Carried]:
         """Write what the first step takes into shared memory where it is there, and return the rest."""
-        state, begin = self.state, []
-        for value, init in zip(self._inside, self.steps.operation.operands, strict=True):
+        state, begin = self.state, list[_Carried]()
+        for number, (value, init) in enumerate(zip(self._inside, self.steps.operation.operands, strict=True)):
             if state.kernel.places[value] == attributes.FRAGMENTS:
-                begin.append(self._init(value, init))
+                tile = self._init(value, init)
+                rows = rows_of(tile.layout, tile.values) if number in self._pending.values() else []
+                begin.append(PendingTile(tile.layout, rows) if rows else tile)
             elif not _is_same(state.kernel.layouts.get(init), state.kernel.layouts[value]):
                 copy_shared(state, init, state.shared[value])
+                state.barriers.wrote(state.shared[value].layout)
         return begin
 
     def _init(self, value: ir.Value, init: ir.Value) -> FragmentTile:
@@ -119,45 +151,51 @@ class StepLoop:
             return known
         return held(state, layout, lambda code, at: code.lanes(value, at))
 
-    def _state_inside(self, counter: ir.Value, begin: Sequence[FragmentTile], vectors: Values, slot: ir.Value) -> State:
-        state, kernel = self.state, self.state.kernel
+    def _state_inside(self, counter: ir.Value, begin: Sequence[_Carried], vectors: Values, slot: ir.Value) -> State:
+        state = self.state
         space = state.space.extended([Interval(0, max(0, self.steps.count - 1))], [counter])
         shared = dict(state.shared)
         for tile in self._ahead:
             shared[tile.tile] = shared[tile.tile].in_slot(slot)
-        fragments = dict(state.fragments)
         inside = [self._inside[number] for number in self._in_registers]
-        fragments |= dict(zip(inside, _unpacked(begin, vectors), strict=True))
+        carried = dict(zip(inside, _unpacked(begin, vectors), strict=True))
+        fragments = state.fragments | {k: tile for k, tile in carried.items() if isinstance(tile, FragmentTile)}
+        under_way = {k: tile for k, tile in carried.items() if isinstance(tile, PendingTile)}
         numbers = state.numbers | {self._number: dim(len(state.space.ranges))}
-        return State(kernel, space, state.memory, dict(state.pointers), numbers, shared, fragments)
+        found = replace(state, space=space, pointers=dict(state.pointers), numbers=numbers, shared=shared)
+        return replace(found, fragments=fragments, under_way=under_way, pending=self._pending)
 
     def _write_step(self, inner: State) -> None:
         """Write a step: what it waits for, its operations, and between these the copies that start."""
         if self._has_async:
             copies.AsyncWaitOp.create(attributes={"pending": self._pipeline.groups_in_flight})
+        for tile in self._written:
+            inner.barriers.wrote(self.state.kernel.layouts[tile])
         self.write_operations(inner, self.steps.body)
         (*_, end) = self.steps.body.operations
         if attributes.MEET in end.operation.attributes:
-            SyncThreadsOp.build([])
+            inner.barriers.meet()
 
-    def _yielded(self, inner: State, begin: Sequence[FragmentTile]) -> Values:
+    def _yielded(self, inner: State, begin: Sequence[_Carried]) -> Values:
         """Return the vectors of what stays in registers. Raises `CompilerError` if the rest lies elsewhere."""
         (*_, end) = self.steps.body.operations
-        kernel, layouts, vectors = self.state.kernel, iter(begin), []
+        kernel, tiles, vectors = self.state.kernel, iter(begin), []
         for value, yielded in zip(self._inside, end.operation.operands, strict=True):
             if kernel.places[value] == attributes.FRAGMENTS:
-                vectors += self._as_held(inner, yielded, next(layouts).layout).values
+                layout = next(tiles).layout
+                vectors += (inner.under_way.get(yielded) or self._as_held(inner, yielded, layout)).values
             elif not _is_same(kernel.layouts.get(yielded), kernel.layouts[value]):
                 what = "expected what steps yield to be written in the place and layout of what they carry"
                 refuse(PASS, self.steps.operation, f"{what}, {kernel.layouts[value].start}, got {yielded}")
         return vectors
 
     def _start_later(self, inner: State, tile: TileOp, counter: ir.Value, slot: ir.Value) -> None:
-        """Start the copy for a later step, into the buffer of the step before; all that start together are a group."""
+        """Start the copy for a later step, into a buffer that nothing reads now; those that start now are a group."""
         ahead, count = self._pipeline.prefetch, self.steps.count
         if count > ahead:
-            is_first = ir.arith.cmpi(ir.arith.CmpIPredicate.eq, slot, i32(0))
-            free = ir.arith.select(is_first, i32(ahead), ir.arith.subi(slot, i32(1)))
+            back = self._stages - ahead
+            wraps = ir.arith.cmpi(ir.arith.CmpIPredicate.ult, slot, i32(back))
+            free = ir.arith.select(wraps, ir.arith.addi(slot, i32(ahead)), ir.arith.subi(slot, i32(back)))
             later = inner.numbers | {self._number: inner.numbers[self._number] + ahead}
             with only_if(below(counter, count - ahead)):
                 self._start(replace(inner, numbers=later), tile, free)
@@ -165,27 +203,44 @@ class StepLoop:
             self._commit()
 
     def _start(self, state: State, tile: TileOp, slot: ir.Value) -> None:
-        TileCopy.of(state, tile).start(self.state.shared[tile.tile].in_slot(slot))
+        """Start to copy a tile: all threads, or by TMA one of them, which first says how many bytes of a step come."""
+        target = self.state.shared[tile.tile].in_slot(slot)
+        if tile not in self._bulk:
+            TileCopy.of(state, tile).start(target)
+            return
+        assert state.bulk is not None
+        with only_if(equal(state.bulk.thread, 0)):
+            if tile == self._bulk[0]:
+                self._full.expect(slot)
+            state.bulk.tiles[tile].start(tile, state.space, state.numbers, target, self._full.at(slot))
+
+    @property
+    def _full(self) -> FullBarriers:
+        """The mbarriers of the buffers that TMA fills."""
+        assert self.state.bulk is not None
+        return self.state.bulk.full[self.steps.operation]
 
     def _commit(self) -> None:
         if self._has_async:
             copies.AsyncCommitOp.create()
 
-    def _next(self, slot: ir.Value) -> ir.Value:
+    def _next(self, slot: ir.Value, phase: Values) -> Values:
+        """Return the buffer of the next step, and the parity of its phase."""
         after = ir.arith.addi(slot, i32(1))
         wraps = ir.arith.cmpi(ir.arith.CmpIPredicate.eq, after, i32(self._stages))
-        return ir.arith.select(wraps, i32(0), after)
+        turned = [ir.arith.select(wraps, ir.arith.xori(each, i32(1)), each) for each in phase]
+        return [ir.arith.select(wraps, i32(0), after), *turned]
 
 
 def _is_same(layout: TileLayout | None, other: TileLayout) -> bool:
     return layout is not None and replace(layout, buffers=1) == replace(other, buffers=1)
 
 
-def _unpacked(begin: Sequence[FragmentTile], vectors: Values) -> list[FragmentTile]:
+def _unpacked(begin: Sequence[_Carried], vectors: Values) -> list[_Carried]:
     """Return the tiles of vectors, one after the other, held as those that a loop begins with."""
-    found, first = [], 0
+    found, first = list[_Carried](), 0
     for tile in begin:
-        count = len(tile.vectors)
-        found.append(FragmentTile.of(tile.layout, vectors[first : first + count]))
+        count = len(tile.values)
+        found.append(tile.with_values(vectors[first : first + count]))
         first += count
     return found

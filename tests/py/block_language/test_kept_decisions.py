@@ -24,7 +24,7 @@ ARGUMENTS = [
     _DRAWN.integers(-2, 3, shape).astype(dtype)
     for shape, dtype in (((64, 64), jnp.bfloat16), ((64, 32), jnp.bfloat16), ((64,), np.float32))
 ]
-STRIDES, SWIZZLE = (40, 1), (2, 3, 5)
+STRIDES, SWIZZLE, PANEL = (40, 1), (2, 3, 5), (1, 16, 512)
 
 
 def decided(where: str, decisions: dict[str, Any], **settings: Any) -> block.Kernel:
@@ -61,7 +61,11 @@ def line_of(where: str) -> int:
     return first + next(number for number, line in enumerate(lines) if line.endswith(f"# {where}\n"))
 
 
-WORDS: dict[str, tuple[Any, ...]] = {"copy": ("plain", "async", "bulk"), "place": ("shared", "computed", "fragments")}
+WORDS: dict[str, tuple[Any, ...]] = {
+    "copy": ("plain", "async", "bulk"),
+    "place": ("shared", "computed", "fragments"),
+    "product": ("wgmma", "mma", "fma"),
+}
 OF_TILES = ("product", "sum", "elementwise", "after a product", "spread", "reduction")
 OF_READS = ("read", "read in steps", "vector")
 
@@ -77,20 +81,27 @@ def keywords() -> Iterator[tuple[str, dict[str, Any]]]:
         yield from (("steps", {name: value}) for value in values_of(name, "steps"))
     yield "steps", {"place": ("fragments", "shared")}
     yield "steps", {"layout": (STRIDES, (1,)), "swizzle": (SWIZZLE, ())}
+    yield "read", {"layout": (16, 1), "panel": PANEL}
+    yield "after a product", {"layout": (16, 1), "panel": PANEL}
     yield "read", {"place": "computed", "copy": "plain"}
     yield "read", {"place": "computed", "layout": STRIDES}
     yield "after a product", {"place": "fragments", "swizzle": SWIZZLE}
 
 
 def values_of(name: str, where: str) -> tuple[Any, ...]:
-    others = {"layout": (STRIDES, (1,), ()), "swizzle": (SWIZZLE,), "warps": ((4, 1),), "stages": (1, 3)}
+    others = {"layout": (STRIDES, (1,), ()), "swizzle": (SWIZZLE,), "panel": (PANEL,), "warps": ((4, 1),)}
+    others |= {"stages": (1, 3), "prefetch": (1,)}
     return WORDS[name] if name in WORDS else others[name]
 
 
 def is_refused(where: str, decisions: dict[str, Any]) -> bool:
     """Whether the rules of block programs leave no plan that keeps what is given."""
     place, layout = decisions.get("place"), decisions.get("layout")
-    if decisions.get("copy") == "bulk" or ("warps" in decisions and where != "product"):
+    if decisions.get("copy") == "bulk" and where != "read in steps":
+        return True
+    if decisions.keys() & {"warps", "product"} and where != "product":
+        return True
+    if decisions.get("product") == "wgmma" or ("panel" in decisions and layout is None):
         return True
     if place in ("computed", "fragments") and len(decisions) > 1:
         return True
@@ -149,9 +160,22 @@ def is_in_shared_memory(op: ir.Operation) -> bool:
 @pytest.mark.parametrize(
     ("where", "decisions", "message"),
     [
-        ("read", {"copy": "bulk"}, "attribute 'xgpu.copy': expected plain or async in a block program, got bulk"),
+        ("read", {"copy": "bulk"}, "TMA cannot copy the tile: expected a tile of steps with several buffers"),
         ("read", {"place": "computed", "copy": "async"}, "expected 'xgpu.place' to be shared with it, got computed"),
         ("read", {"layout": ()}, "expected 2 strides, got ()"),
+        ("read", {"panel": PANEL}, "attribute 'xgpu.panel': expected 'xgpu.layout' to be given with it"),
+        ("read", {"layout": (16, 1), "panel": (1, 5, 512)}, "expected a width that divides 32, got (1, 5, 512)"),
+        (
+            "read",
+            {"layout": (16, 1), "panel": (1, 16, 8)},
+            "expected strides with a place for each element, got (16, 1)",
+        ),
+        (
+            "product",
+            {"product": "wgmma"},
+            "attribute 'xgpu.product': expected another instruction: expected tiles that groups of 128 threads divide",
+        ),
+        ("steps", {"prefetch": 2}, "attribute 'xgpu.prefetch': expected at most 1 steps, with 2 buffers, got 2"),
         ("steps", {"place": "computed"}, "expected shared or fragments for what steps carry, got computed"),
     ],
 )

@@ -326,7 +326,7 @@ def test_of_an_unknown_decision(keyword: str) -> None:
         block.grid(1)
         return block.store(x.tile((8, 8), **{keyword: 2}), (8, 8))  # here
 
-    expected = f"unexpected keyword '{keyword}'; what can be decided here: copy, place, layout, swizzle"
+    expected = f"unexpected keyword '{keyword}'; what can be decided here: copy, place, layout, panel, swizzle"
     assert expected in str(refused(kernel))
 
 
@@ -448,7 +448,7 @@ def test_of_an_array_without_dimensions() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: block.kernel(copy="asynch"), "block.kernel: expected a copy of plain, async, got 'asynch'"),
+        (lambda: block.kernel(copy="asynch"), "block.kernel: expected a copy of plain, async, bulk, got 'asynch'"),
         (lambda: block.kernel(stages="two"), "keyword 'stages': expected whole numbers, got 'two'"),
         (lambda: block.kernel(threads="64"), "threads = '64': expected a number from 32"),
         (lambda: block.kernel(emitter="product", schedule=[1]), "expected a schedule of numbers by name, got [1]"),

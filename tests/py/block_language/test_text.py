@@ -162,9 +162,9 @@ def test_the_plan_is_explained() -> None:
     plan = explain_tiles(xgpu.compile(linear_silu, *types((45, 64), (64, 50))))
     assert plan.startswith("kernel linear_silu: emitter block, grid 2 x 2, 128 threads (threads = 128)")
     for expected in (
-        r"tile +type +place +strides .*source",
+        r"tile +type +product +place +strides .*source",
         r"x +bf16\[32,32\] +shared ",
-        r"product +f32\[32,32\] +fragments .*programs.py:\d+",
+        r"product +f32\[32,32\] +mma +fragments .*programs.py:\d+",
         r"steps \(.*programs.py:\d+\): 2, stages \d+, barriers a step [12]",
         r"shared memory: \d+ bytes of 232448\n +bytes +tile +from +to +over time\n +steps :\d+ +steps :\d+ +-+\n",
         r"\n +0 to \d+ +x, 2 buffers +steps :\d+ +steps :\d+ +#+\.*\n +\d+ to \d+ +w, 2 buffers",

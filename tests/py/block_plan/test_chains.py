@@ -1,5 +1,7 @@
 """Where tiles are kept, rule by rule."""
 
+from dataclasses import replace
+
 import pytest
 
 from xgpu.block_plan.chains import MOST_ACCUMULATORS, choose, missing_copies
@@ -148,3 +150,31 @@ def test_given_places_stay() -> None:
     product = block.node("product", (left, right))
     block.node("write", (product,), results=0)
     assert choose(block.graph(), THREADS, {product: "shared"}).where[product] == "shared"
+
+
+@pytest.mark.parametrize(
+    ("instruction", "bits", "arranged", "expected"),
+    [
+        ("wgmma", 16, (4, 1), "fragments"),
+        ("wgmma", 16, (4, 2), "shared"),
+        ("wgmma", 32, (4, 1), "shared"),
+        ("mma", 16, (4, 1), "shared"),
+    ],
+)
+def test_a_left_operand_of_warp_groups_stays_in_registers(
+    instruction: str, bits: int, arranged: tuple[int, int], expected: str
+) -> None:
+    block = Writer()
+    left, right, other = (block.node("read") for _ in range(3))
+    logits = block.node("product", (left, right))
+    weights = block.node("elementwise", (logits,))
+    result = block.node("product", (weights, other))
+    block.node("write", (result,), results=0)
+    block.tiles[weights] = Tile(SHAPE, bits)
+    second = block.graph().maker[result]
+    for number in (block.graph().maker[logits], second):
+        block.nodes[number] = replace(block.nodes[number], instruction=instruction)
+    graph = block.graph()
+    found = choose(graph, THREADS, {}, dict.fromkeys((graph.maker[logits], second), arranged))
+    assert found.where[weights] == expected
+    assert not missing_copies(graph, found)

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from xgpu.block_plan.warps import WarpProduct, arrange, busiest, elements_read
+from xgpu.block_plan.warps import WarpProduct, arrange, arrange_groups, busiest, elements_read, group_problem
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,27 @@ def test_products_that_lie_alike_share_their_warps() -> None:
     tall, wide = WarpProduct(1, 256, 64, 16), WarpProduct(1, 64, 256, 1024)
     assert arrange([tall], 4) == (4, 1)
     assert arrange([tall, wide], 4) == (1, 4)
+
+
+@pytest.mark.parametrize(
+    ("product", "warps", "expected"),
+    [
+        (WarpProduct(1, 64, 64, 32), 4, (4, 1)),
+        (WarpProduct(1, 128, 128, 32), 4, (4, 1)),
+        (WarpProduct(1, 128, 128, 32), 8, (8, 1)),
+        (WarpProduct(1, 64, 128, 32), 8, (4, 2)),
+        (WarpProduct(1, 192, 128, 32), 8, (4, 2)),
+        (WarpProduct(1, 64, 512, 32), 4, None),
+        (WarpProduct(1, 64, 512, 32), 8, (4, 2)),
+        (WarpProduct(1, 64, 72, 32), 8, None),
+        (WarpProduct(1, 32, 64, 32), 4, None),
+        (WarpProduct(2, 64, 64, 32), 4, None),
+        (WarpProduct(1, 64, 64, 32), 2, None),
+    ],
+)
+def test_warp_groups_have_whole_instructions(
+    product: WarpProduct, warps: int, expected: tuple[int, int] | None
+) -> None:
+    assert arrange_groups(product, warps) == expected
+    if expected is not None:
+        assert group_problem(product, expected) is None

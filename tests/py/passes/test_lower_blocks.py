@@ -83,7 +83,6 @@ def test_a_decision_that_is_missing(op: str, name: str, message: str) -> None:
         (_TILE, attributes.LAYOUT, "array<i64: 1, 33>", "expected plain where no 4 bytes lie side by side in both"),
         (_TILE, attributes.SWIZZLE, "array<i64: 3, 3, 3>", "attribute 'xgpu.swizzle': expected a shift above the base"),
         (_TILE, attributes.OFFSET, "300000 : i64", "all that sm_90a has for a block, got 30"),
-        (_TILE, attributes.COPY, '"bulk"', "expected plain or async in a block program, got bulk"),
         (_STEPS, attributes.PLACE, '["computed"]', "expected what steps carry to be in shared or fragments"),
         (
             _FUNCTION,
@@ -95,6 +94,15 @@ def test_a_decision_that_is_missing(op: str, name: str, message: str) -> None:
 )
 def test_a_decision_that_does_not_fit(op: str, name: str, value: str, message: str) -> None:
     assert message in _refusal(_LINEAR(), _with(op, name, value))
+
+
+def test_boxes_begin_at_patterns_of_their_swizzle() -> None:
+    def change(first: dict[str, ir.Operation]) -> None:
+        first[_TILE].attributes[attributes.COPY] = ir.StringAttr.get(attributes.BULK)
+        first[_TILE].attributes[attributes.OFFSET] = ir.Attribute.parse("65664 : i64")
+
+    message = _refusal(_LINEAR(), change)
+    assert "TMA cannot copy the tile: expected one that begins at a multiple of 512 bytes, got 65664" in message
 
 
 def test_the_limit_is_that_of_the_device() -> None:

@@ -85,6 +85,15 @@ def test_random_kernels_on_tiles_agree_with_xla(part: int, worker: Worker, capsy
     assert not failed, capsys.readouterr().out
 
 
+@pytest.mark.parametrize("part", range(_PARTS))
+@pytest.mark.slow
+def test_random_products_of_warp_groups_agree_with_xla(
+    part: int, worker: Worker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = fuzz_blocks.main(["--groups", *_part(part, effort.by_level(4, 12, 500))], worker)
+    assert not failed, capsys.readouterr().out
+
+
 def test_a_kernel_on_tiles_that_computes_something_else_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     program = block_programs.generate(3)
     assert block_programs.generate(3).text == program.text

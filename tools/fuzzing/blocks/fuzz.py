@@ -10,7 +10,7 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from xgpu.tools.fuzzing.blocks.programs import generate
+from xgpu.tools.fuzzing.blocks import group_programs, programs
 from xgpu.tools.fuzzing.worker import Worker, WorkerDied
 
 _SECONDS_PER_CASE = 120
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None, worker: Worker | None = None) -> int
     with nullcontext(worker) if worker else new_worker() as worker:
         for seed in seeds:
             try:
-                failure = worker.call(failure_of_seed, seed, arguments.on)
+                failure = worker.call(failure_of_seed, seed, arguments.on, arguments.groups)
             except WorkerDied as death:
                 failure = str(death)
             if failure is not None:
@@ -52,15 +52,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the first kernel; the next has S + 1")
     where = "where the kernels run; host if left out; ptx compiles to PTX and runs nothing"
     parser.add_argument("--on", choices=("host", "gpu", "ptx"), default="host", help=where)
+    groups = "draw products of tiles that warp groups multiply, and more steps"
+    parser.add_argument("--groups", action="store_true", help=groups)
     return parser
 
 
-def failure_of_seed(seed: int, on: str = "host") -> str | None:
+def failure_of_seed(seed: int, on: str = "host", groups: bool = False) -> str | None:
     """Return what is wrong with the kernel of a seed, or None."""
     import xgpu
 
     try:
-        program = generate(seed)
+        program = (group_programs if groups else programs).generate(seed)
         compiled = xgpu.compile(program.text)
         if on == "ptx":
             compiled.ir("ptx")

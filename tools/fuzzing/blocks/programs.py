@@ -25,7 +25,7 @@ _MOST_FACTOR = 6400
 """Elements of the second operand of a product of tiles: several have room in shared memory."""
 _EXACT = {"bf16": 128, "f16": 1024, "f32": 1 << 22, "f64": 1 << 50, "i32": 1 << 30, "i8": 127}
 """Integers up to which sums in a type are exact."""
-_BOUND = 4
+BOUND = 4
 _INPUT_BOUND = 2
 
 
@@ -47,10 +47,12 @@ class _Scope:
 
 def generate(seed: int) -> DrawnProgram:
     """Return the program of a seed."""
-    return _Generator(seed).program()
+    return Generator(seed).program()
 
 
-class _Generator:
+class Generator:
+    """Draws a kernel, tile by tile."""
+
     def __init__(self, seed: int):
         self.random = random.Random(f"block {seed}")
         self._bounds: dict[str, int] = {}
@@ -59,7 +61,15 @@ class _Generator:
         threads = self.random.choice((32, 64, 64, 128, 160, 256))
         self._decisions = Decisions(self.random, threads // WARP_SIZE)
         self._text = BlockText([], [], grid, threads, self._decisions.cluster(math.prod(grid)))
-        self._scope = _Scope(list(self._text.at))
+        self._begin(list(self._text.at))
+
+    def _begin(self, at: list[Number]) -> None:
+        """Begin with no tiles, at the numbers of the block."""
+        self._scope = _Scope(at)
+
+    def _last(self) -> DrawnTile:
+        """Return the tile that was made last."""
+        return self._scope.tiles[-1]
 
     def program(self) -> DrawnProgram:
         """Write the program."""
@@ -70,6 +80,10 @@ class _Generator:
             self._steps()
             self._grow(self.random.randint(0, 3))
         self._grow(1)
+        return self._finished()
+
+    def _finished(self) -> DrawnProgram:
+        """Write some tiles into outputs, and draw the arguments."""
         for tile in self._results():
             self._write(tile)
         values = np.random.default_rng(self.random.randrange(1 << 30))
@@ -155,11 +169,10 @@ class _Generator:
 
     def _steps(self) -> None:
         """Write steps that carry sums of what their bodies compute, or the largest of it."""
-        count = self.random.choice((1, 2, 2, 3, 4, 5))
+        count = self._count()
         outer = self._scope
         before = len(outer.tiles)
-        bodies = self.random.randint(1, 2)
-        kinds = [self.random.choice(("product", "product", "reduce", "any")) for _ in range(bodies)]
+        kinds = self._kinds()
         shapes = [(self._shape(), self._element()) for _ in kinds]
         inits, plans = [], []
         for kind, (shape, element) in zip(kinds, shapes, strict=True):
@@ -172,7 +185,7 @@ class _Generator:
         with self._text.steps(count, inits) as steps:
             self._scope = _Scope([*outer.at, steps.number], list(outer.tiles[:before]))
             for (_, _, largest, make), carried in zip(plans, steps.carried, strict=True):
-                self._bounds[carried.name] = _BOUND
+                self._bounds[carried.name] = BOUND
                 self._scope.tiles.append(carried)
                 made = make()
                 name = "maximum" if largest else "add"
@@ -184,7 +197,20 @@ class _Generator:
         self._scope = outer
         for tile in steps.results:
             exact = tile if tile.element == "i8" else self._clamped(tile)
-            self._note(exact, _BOUND)
+            self._note(exact, BOUND)
+
+    def _count(self) -> int:
+        """Return how many steps there are."""
+        return self.random.choice((1, 2, 2, 3, 4, 5))
+
+    def _kinds(self) -> list[str]:
+        """Return what each value is that steps carry."""
+        bodies = self.random.randint(1, 2)
+        return [self.random.choice(("product", "product", "reduce", "any")) for _ in range(bodies)]
+
+    def _terms(self) -> int:
+        """Return how many terms the sums of a product have."""
+        return self.random.choice(_SIZES)
 
     def _plan(
         self, kind: str, shape: tuple[int, ...], element: str
@@ -208,7 +234,7 @@ class _Generator:
         return self._clamped(made) if fits and made is not None else tile
 
     def _product_of(self, rows: int, columns: int, element: str) -> DrawnTile:
-        terms = self.random.choice(_SIZES)
+        terms = self._terms()
         sides = [(rows, terms), (terms, columns)]
         turned = [self.random.random() < 0.3 for _ in sides]
         tiles = [
@@ -218,14 +244,14 @@ class _Generator:
         contracted = ((0,) if turned[0] else (1,), (1,) if turned[1] else (0,))
         given = self._decisions.of_product()
         made = self._text.dot(tiles[0], tiles[1], contracted, element=_total(element), given=given)
-        return self._note(made, terms * _BOUND * _BOUND)
+        return self._note(made, terms * BOUND * BOUND)
 
     def _splat(self, like: DrawnTile, value: int) -> DrawnTile:
         made = self._text.constant(_text_of(value, like.element), like.shape, like.element)
         self._bounds[made.name] = abs(value)
         return made
 
-    def _clamped(self, tile: DrawnTile, bound: int = _BOUND) -> DrawnTile:
+    def _clamped(self, tile: DrawnTile, bound: int = BOUND) -> DrawnTile:
         """Return a tile's numbers, no larger than a bound."""
         if self._bounds.get(tile.name, bound + 1) <= bound:
             return tile
@@ -248,8 +274,8 @@ class _Generator:
             described = f"comparison_direction = #stablehlo<comparison_direction {direction}>"
             chosen = self._text.op("compare", [tile, other], tile.shape, "i1", described)
             made = self._text.op("select", [chosen, tile, other], tile.shape, tile.element)
-            return self._note(made, _BOUND)
-        bound = _BOUND * _BOUND if name == "multiply" else 2 * _BOUND
+            return self._note(made, BOUND)
+        bound = BOUND * BOUND if name == "multiply" else 2 * BOUND
         given = self._decisions.of_operation(tile.shape)
         return self._note(self._text.map(name, tile, other, attributes=given), bound)
 
@@ -301,7 +327,7 @@ class _Generator:
             self.random.choice(("DEFAULT", "DEFAULT", "HIGHEST")),
             self._decisions.of_product(),
         )
-        return self._clamped_later(made, terms * _BOUND * _BOUND)
+        return self._clamped_later(made, terms * BOUND * BOUND)
 
     def _clamped_later(self, tile: DrawnTile, bound: int) -> DrawnTile:
         """Note a tile, or its numbers without the large ones if sums of these would not be exact."""
@@ -318,12 +344,12 @@ class _Generator:
 
     def _reduced(self, tile: DrawnTile, dimensions: list[int], largest: bool) -> DrawnTile:
         terms = math.prod(tile.shape[d] for d in dimensions)
-        bound = _BOUND if largest or terms * _BOUND < _EXACT[tile.element] else max(1, _EXACT[tile.element] // terms)
-        tile = self._clamped(tile, min(_BOUND, bound))
+        bound = BOUND if largest or terms * BOUND < _EXACT[tile.element] else max(1, _EXACT[tile.element] // terms)
+        tile = self._clamped(tile, min(BOUND, bound))
         name = self.random.choice(("maximum", "minimum")) if largest else "add"
         init = self._text.constant(_text_of(self.random.randint(-1, 1), tile.element), (), tile.element)
         made = self._text.reduce(name, tile, init, dimensions)
-        self._bounds["reduced"] = self._bounds[made.name] = _BOUND if largest else terms * _BOUND + 1
+        self._bounds["reduced"] = self._bounds[made.name] = BOUND if largest else terms * BOUND + 1
         return self._clamped(made)
 
     def _move(self, tile: DrawnTile) -> DrawnTile | None:
@@ -379,19 +405,19 @@ class _Generator:
         if element == tile.element:
             return None
         clamped = self._clamped(tile)
-        return self._note(self._text.convert(clamped, element), _BOUND)
+        return self._note(self._text.convert(clamped, element), BOUND)
 
 
-_STEPS: tuple[Callable[[_Generator, DrawnTile], DrawnTile | None], ...] = (
-    _Generator._elementwise,
-    _Generator._elementwise,
-    _Generator._elementwise,
-    _Generator._product,
-    _Generator._product,
-    _Generator._reduction,
-    _Generator._move,
-    _Generator._move,
-    _Generator._conversion,
+_STEPS: tuple[Callable[[Generator, DrawnTile], DrawnTile | None], ...] = (
+    Generator._elementwise,
+    Generator._elementwise,
+    Generator._elementwise,
+    Generator._product,
+    Generator._product,
+    Generator._reduction,
+    Generator._move,
+    Generator._move,
+    Generator._conversion,
 )
 
 
@@ -405,7 +431,7 @@ def _text_of(value: int, element: str) -> str:
 
 
 def _number(largest: bool, element: str) -> str:
-    return _text_of(-_BOUND if largest else 0, element)
+    return _text_of(-BOUND if largest else 0, element)
 
 
 def _numbers(

@@ -9,11 +9,47 @@ from xgpu.indexing.affine import AffineExpr, Division, Symbol, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.simplify import Simplifier
+from xgpu.records import dataclass
 
 CHUNK_BYTES = 16
 """Bytes that a thread copies at once, and that a row of a matrix instruction's operand has."""
 UNITS = (16, 8, 4)
 """Bytes that an asynchronous copy can move at once."""
+
+
+@dataclass(frozen=True)
+class TilePanel:
+    """The panels of a tile: of a dimension each ``width`` elements follow each other, panels are ``stride`` apart.
+
+    An index ``i`` of the dimension counts ``i // width * stride + i % width``, the latter by the dimension's stride.
+    """
+
+    dimension: int
+    width: int
+    stride: int
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Its elements, and those from one panel to the next."""
+        return self.width, self.stride
+
+    def problem(self, shape: Sequence[int]) -> str | None:
+        """Return what is wrong with them for a tile of a shape; None if nothing is."""
+        if not 0 <= self.dimension < len(shape):
+            return f"a dimension from 0 to {len(shape) - 1} first"
+        if self.width < 1 or shape[self.dimension] % self.width:
+            return f"a width that divides {shape[self.dimension]}"
+        return None
+
+
+def split(shape: Sequence[int], strides: Sequence[int], panel: TilePanel | None) -> tuple[list[int], list[int]]:
+    """Return shape and strides of a tile with the dimension of its panels as two: that of panels, then within one."""
+    sizes, steps = list(shape), list(strides)
+    if panel is not None:
+        at = panel.dimension
+        sizes[at : at + 1] = [sizes[at] // panel.width, panel.width]
+        steps[at : at + 1] = [panel.stride, steps[at]]
+    return sizes, steps
 
 
 def apart(chunks: int) -> int:
@@ -58,18 +94,23 @@ def extent(shape: Sequence[int], strides: Sequence[int]) -> int:
 
 
 def tile_bytes(
-    shape: Sequence[int], strides: Sequence[int], element_bytes: int, swizzle: Sequence[int] | None = None
+    shape: Sequence[int],
+    strides: Sequence[int],
+    element_bytes: int,
+    swizzle: Sequence[int] | None = None,
+    panel: TilePanel | None = None,
 ) -> int:
     """Return the bytes of a tile in shared memory: whole chunks, or whole patterns of a swizzle.
 
     ``swizzle`` are its bits, base and shift; it moves elements within ``2^(base + bits)`` of them.
     """
     whole = max(PATTERN_BYTES, element_bytes << swizzle[0] + swizzle[1]) if swizzle else CHUNK_BYTES
-    return -(-extent(shape, strides) * element_bytes // whole) * whole
+    return -(-extent(*split(shape, strides, panel)) * element_bytes // whole) * whole
 
 
-def are_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:
+def are_apart(shape: Sequence[int], strides: Sequence[int], panel: TilePanel | None = None) -> bool:
     """Return whether no two elements of a tile have one place."""
+    shape, strides = split(shape, strides, panel)
     used = sorted((stride, size) for size, stride in zip(shape, strides, strict=True) if size > 1)
     reach = 0
     for stride, size in used:
@@ -89,13 +130,18 @@ PATTERN_BYTES = 1024
 
 
 def copy_unit(
-    map_: IndexingMap, shape: Sequence[int], element_bits: int, strides: Sequence[int], swizzle: Sequence[int] = ()
+    map_: IndexingMap,
+    shape: Sequence[int],
+    element_bits: int,
+    strides: Sequence[int],
+    swizzle: Sequence[int] = (),
+    panel: TilePanel | None = None,
 ) -> tuple[int, str | None]:
     """Return the most bytes that asynchronous copies of a tile move at once, and why not 16; 0 if there are none.
 
     ``swizzle`` are the bits, base and shift of its swizzle, if it has one.
     """
-    why, *others = (_unit_problem(map_, shape, element_bits, strides, swizzle, unit) for unit in UNITS)
+    why, *others = (_unit_problem(map_, shape, element_bits, strides, swizzle, panel, unit) for unit in UNITS)
     fitting = (unit for unit, problem in zip(UNITS, (why, *others), strict=True) if problem is None)
     return next(fitting, 0), why
 
@@ -106,9 +152,12 @@ def _unit_problem(
     element_bits: int,
     strides: Sequence[int],
     swizzle: Sequence[int],
+    panel: TilePanel | None,
     unit: int,
 ) -> str | None:
     problem = chunk_problem(map_, shape, element_bits, strides, unit)
+    if problem is None and panel is not None and any(each * element_bits // 8 % unit for each in panel.numbers):
+        return f"its panels are no multiples of {unit} bytes"
     if problem is None and swizzle and swizzle[0] and element_bits << swizzle[1] < unit * 8:
         return f"its swizzle takes units of {unit} bytes apart"
     return problem

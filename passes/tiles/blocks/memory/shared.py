@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from xgpu import ir
-from xgpu.block_plan.memory.strides import tile_bytes
+from xgpu.block_plan.memory.strides import TilePanel, tile_bytes
 from xgpu.dtypes import DType
 from xgpu.indexing.affine import AffineExpr, weighted_sum
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
@@ -19,7 +19,8 @@ class TileLayout:
     """The places of a tile's elements, from its first byte on: at ``start`` bytes in the block's memory.
 
     Element ``o``, the sum of its indices by the strides, is at ``o xor (((o >> shift) & (2^bits - 1)) << base)``, where
-    ``swizzle`` are bits, base and shift. There are ``buffers``, one after the other.
+    ``swizzle`` are bits, base and shift. There are ``buffers``, one after the other. With a ``panel``, indices of its
+    dimension count as it says.
     """
 
     start: int
@@ -28,11 +29,12 @@ class TileLayout:
     swizzle: tuple[int, int, int] | None
     dtype: DType
     buffers: int = 1
+    panel: TilePanel | None = None
 
     @property
     def buffer_bytes(self) -> int:
         """The bytes of a buffer: whole chunks of 16 bytes, or whole patterns of a swizzle."""
-        return tile_bytes(self.shape, self.strides, element_bytes(self.dtype), self.swizzle)
+        return tile_bytes(self.shape, self.strides, element_bytes(self.dtype), self.swizzle, self.panel)
 
     @property
     def end(self) -> int:
@@ -46,13 +48,20 @@ class TileLayout:
 
     def position(self, indices: Sequence[AffineExpr]) -> AffineExpr:
         """Return the element's number before the swizzle."""
-        return weighted_sum(zip(indices, self.strides, strict=True))
+        parts = list(zip(indices, self.strides, strict=True))
+        if self.panel is not None:
+            at, stride = parts[self.panel.dimension]
+            parts[self.panel.dimension] = at % self.panel.width, stride
+            parts.append((at // self.panel.width, self.panel.stride))
+        return weighted_sum(parts)
 
     @property
     def neighbours(self) -> int:
         """The most elements that an access takes: of 16 bytes, as far as addresses and the swizzle allow it."""
         size = element_bytes(self.dtype)
         most = max(1, self.alignment // size)
+        if self.panel is not None:
+            most = math.gcd(most, *self.panel.numbers)
         return min(most, 1 << self.swizzle[1]) if self.swizzle and self.swizzle[0] else most
 
 

@@ -12,10 +12,12 @@ from xgpu.indexing.interval import Interval
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.vectors import elements, from_elements
 from xgpu.records import dataclass
-from xgpu.target_machine import WARP_SIZE
+from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 ROWS, COLUMNS = 16, 8
 """Rows and columns of a fragment."""
+_GROUP = WARPGROUP_SIZE // WARP_SIZE
+"""Warps of a warp group."""
 NEIGHBOURS = 2
 """Elements of a row that a thread has side by side."""
 HALVES = 2
@@ -43,6 +45,8 @@ class FragmentLayout:
 
     Its first ``batching`` dimensions number matrices, the next ``own`` ones rows, the others columns. Where a tile is
     no multiple of what warps hold, they begin again at the first row or column, and hold elements twice.
+    If ``down`` is a multiple of four, each four warps that follow each other lie one below the other in each 64 rows of
+    theirs, as a warp group has its accumulators.
     """
 
     shape: Shape
@@ -84,18 +88,31 @@ class FragmentLayout:
                     yield Fragment(matrix, down, across)
 
     @property
-    def first_row(self) -> AffineExpr:
-        """The first row of a thread's warp."""
-        return THREAD // (WARP_SIZE * self.across) * (self.held_down * ROWS)
+    def together(self) -> int:
+        """The warps that follow each other down the rows: those of a warp group, or one."""
+        return _GROUP if self.down % _GROUP == 0 else 1
+
+    @property
+    def _band(self) -> AffineExpr:
+        """The number of the warps that a thread's warp is together with."""
+        return THREAD // (WARP_SIZE * self.together)
+
+    def band_row(self, down: int) -> AffineExpr:
+        """Return the first row of some fragments of warps that are together: those one below the other."""
+        return (self._band // self.across * self.held_down + down) * (ROWS * self.together)
+
+    def first_row(self, down: int) -> AffineExpr:
+        """Return the first row of a fragment of a thread's warp; it may be after the last one."""
+        return self.band_row(down) + THREAD // WARP_SIZE % self.together * ROWS
 
     @property
     def first_column(self) -> AffineExpr:
         """The first column of a thread's warp."""
-        return THREAD // WARP_SIZE % self.across * (self.held_across * COLUMNS)
+        return self._band % self.across * (self.held_across * COLUMNS)
 
     def row(self, down: int, half: int) -> AffineExpr:
         """Return the row of a thread's elements in a half of a fragment; it may be after the last one."""
-        return self.first_row + down * ROWS + half * (ROWS // HALVES) + LANE // _ROW_LANES
+        return self.first_row(down) + half * (ROWS // HALVES) + LANE // _ROW_LANES
 
     def column(self, across: int) -> AffineExpr:
         """Return the column of a thread's elements in a fragment, one for each of two lanes."""
@@ -150,10 +167,26 @@ class FragmentTile:
         """The vectors, in the order of the fragments."""
         return [self.vectors[each] for each in self.layout.fragments()]
 
+    def with_values(self, vectors: Sequence[ir.Value]) -> "FragmentTile":
+        """Return the tile with other vectors, in the order of its fragments."""
+        return FragmentTile.of(self.layout, vectors)
+
     def scalars(self, fragment: Fragment, half: int) -> tuple[ir.Value, ...]:
         """Write the extraction of a half's two elements."""
         first = half * NEIGHBOURS
         return tuple(elements(self.vectors[fragment])[first : first + NEIGHBOURS])
+
+
+@dataclass(frozen=True, eq=False)
+class PendingTile:
+    """A tile that products of warp groups under way add to: its accumulators, a vector for each row of fragments."""
+
+    layout: FragmentLayout
+    values: list[ir.Value]
+
+    def with_values(self, vectors: Sequence[ir.Value]) -> "PendingTile":
+        """Return the tile with other accumulators."""
+        return PendingTile(self.layout, list(vectors))
 
 
 def joined(halves: Sequence[Sequence[ir.Value]]) -> ir.Value:

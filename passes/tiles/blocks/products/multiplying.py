@@ -10,6 +10,7 @@ from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.blocks.computing import Held
 from xgpu.passes.tiles.blocks.elements import ElementCode
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
+from xgpu.passes.tiles.blocks.products.by_groups import WarpGroupProduct
 from xgpu.passes.tiles.blocks.products.fragments import (
     HALVES,
     NEIGHBOURS,
@@ -17,6 +18,7 @@ from xgpu.passes.tiles.blocks.products.fragments import (
     FragmentLayout,
     FragmentTile,
     Indices,
+    PendingTile,
 )
 from xgpu.passes.tiles.blocks.products.sums import SummedProduct
 from xgpu.passes.tiles.blocks.program import product_layout
@@ -38,6 +40,13 @@ def multiply_to_fragments(state: State, op: ir.Operation, begin: FragmentTile | 
             first = [begin.vectors[each] for each in layout.fragments() if each.matrix == matrix]
         vectors += SummedProduct(state, op, layout, constant(matrix), 0, layout.held_down).write(first)
     return FragmentTile.of(layout, vectors)
+
+
+def go_on(state: State, op: ir.Operation, begin: PendingTile) -> PendingTile:
+    """Write a product of warp groups that is not waited for, but for the one before it, to which it is added."""
+    layout = product_layout(op, state.kernel.warps)
+    product = WarpGroupProduct(state, op, layout, 0, layout.held_down)
+    return PendingTile(layout, product.go_on(begin.values))
 
 
 def can_begin(state: State, op: ir.Operation) -> bool:

@@ -14,7 +14,7 @@ from xgpu.passes.support import arith_builder as b
 from xgpu.passes.tiles.blocks.elements import ElementCode
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
-from xgpu.passes.tiles.blocks.products.fragments import COLUMNS, LANE, ROWS, FragmentLayout, Indices
+from xgpu.passes.tiles.blocks.products.fragments import COLUMNS, LANE, FragmentLayout, Indices
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.vectors import from_elements, part
 from xgpu.records import dataclass
@@ -67,6 +67,28 @@ class Operand:
         symbols = delinearize(contracted % self.contracted, self._contracted)
         return tuple(each.substitute(result, symbols) for each in accesses(self.product)[self.number].map.results)
 
+    def in_memory(self) -> SharedTile | None:
+        """Return the tile in shared memory that has the elements, maybe at other indices; None if there is none."""
+        tile, shared = self.tile, self.state.shared
+        while tile not in shared:
+            if self.state.kernel.is_kept(tile):
+                return None
+            op = producer(tile)
+            if op.name.startswith("xgpu.") or access_kind(op) != "indexing" or len(op.operands) != 1:
+                return None
+            tile = op.operands[0]
+        return shared[tile]
+
+    def position(self, space: AddressSpace, matrix: AffineExpr, free: AffineExpr, contracted: AffineExpr) -> AffineExpr:
+        """Return the number of an element in that tile, before a swizzle, in its simple form."""
+        tile, at, shared = self.tile, self.at(matrix, free, contracted), self.state.shared
+        while tile not in shared:
+            op = producer(tile)
+            (access,) = accesses(op)
+            at = tuple(space.simple(each.substitute(at)) for each in access.map.results)
+            tile = op.operands[0]
+        return space.simple(shared[tile].layout.position(at))
+
 
 @dataclass(frozen=True, eq=False)
 class FragmentSource:
@@ -105,7 +127,7 @@ class FragmentSource:
     def _first_free(self, number: int) -> AffineExpr:
         layout = self.operand.layout
         if self.operand.number == LEFT:
-            return layout.first_row + number * ROWS
+            return layout.first_row(number)
         return layout.first_column + number * COLUMNS
 
     def _matrix_address(
@@ -116,8 +138,8 @@ class FragmentSource:
         Lane ``8 m + r`` gives row ``r`` of matrix ``m``: of the left operand first the upper and lower ones, of the
         right one first those with the first and last contracted elements. None if rows do not lie together.
         """
-        found = self._in_memory(self.operand.tile)
-        if found is None:
+        tile = self.operand.in_memory()
+        if tile is None:
             return None
         eight = LANE // _EIGHT % (4 if self.operand.number == LEFT or count > 1 else 2)
         upper, later = (eight % 2, eight // 2) if self.operand.number == LEFT else (eight // 2, eight % 2)
@@ -128,32 +150,10 @@ class FragmentSource:
         for transposed in (False, True) if self._per_word == 2 else (False,):
             row, along = LANE % _EIGHT, symbol(0)
             where = (free + along, contracted + row) if transposed else (free + row, contracted + along)
-            tile, indices = self._through(self.operand.tile, self.operand.at(self.matrix, *where), rows)
-            runs = rows.runs(tile.layout.position(indices), tile.layout.neighbours)
+            runs = rows.runs(self.operand.position(rows, self.matrix, *where), tile.layout.neighbours)
             if [each.count for each in runs] == [elements]:
                 return tile.address(rows, runs[0].first), transposed
         return None
-
-    def _in_memory(self, tile: ir.Value) -> SharedTile | None:
-        """Return the tile in shared memory that has the elements of a tile, maybe at other indices."""
-        while tile not in self.operand.state.shared:
-            if self.operand.state.kernel.is_kept(tile):
-                return None
-            op = producer(tile)
-            if op.name.startswith("xgpu.") or access_kind(op) != "indexing" or len(op.operands) != 1:
-                return None
-            tile = op.operands[0]
-        return self.operand.state.shared[tile]
-
-    def _through(self, tile: ir.Value, at: Indices, space: AddressSpace) -> tuple[SharedTile, Indices]:
-        """Return the same, with the indices there of an element."""
-        shared = self.operand.state.shared
-        while tile not in shared:
-            op = producer(tile)
-            (access,) = accesses(op)
-            at = tuple(space.simple(each.substitute(at)) for each in access.map.results)
-            tile = op.operands[0]
-        return shared[tile], at
 
     def _gathered(self, space: AddressSpace, code: ElementCode, number: int, depth: AffineExpr, words: int) -> ir.Value:
         """Read the elements of a fragment one by one, or two neighbours at a time."""

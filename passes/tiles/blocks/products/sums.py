@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.block_plan.instructions import BY_WARPS, warp_problem
+from xgpu.block_plan.kernel import instruction_of
+from xgpu.dialects import attributes
+from xgpu.dialects.attributes import BY_THREADS
 from xgpu.dialects.block.matrices import MmaOp
 from xgpu.dialects.xgpu import LoopOp, YieldOp
 from xgpu.dtypes import DType, dtype_named
 from xgpu.emit.scalar.accumulation import Accumulation, accumulation_of
 from xgpu.emit.scalar.convert import convert_value
-from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -18,11 +21,8 @@ from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.blocks.elements import ElementCode
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.memory.stored import scalar_type
-from xgpu.passes.tiles.blocks.products.fragments import (
-    HALVES,
-    NEIGHBOURS,
-    FragmentLayout,
-)
+from xgpu.passes.tiles.blocks.products.by_groups import WarpGroupProduct
+from xgpu.passes.tiles.blocks.products.fragments import HALVES, NEIGHBOURS, FragmentLayout
 from xgpu.passes.tiles.blocks.products.operands import LEFT, RIGHT, FragmentSource, Operand
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.structured import counted
@@ -32,8 +32,6 @@ from xgpu.structure import dtype_of
 
 _UNROLLED = 8
 """Fragments along the contraction up to which there is code for each."""
-_BY_WARPS = {"bf16": "bf16", "f16": "f16", "f32": "tf32"}
-"""Elements that instructions of a warp multiply here, and as what."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +49,15 @@ class SummedProduct:
     count: int
 
     @property
-    def is_by_warps(self) -> bool:
-        """Whether instructions multiply fragments."""
-        left, right = (dtype_of(each) for each in self.op.operands)
-        return left == right and left.hlo in _BY_WARPS and product_problem(self.op) is None
+    def instruction(self) -> str:
+        """The instructions that multiply: those that are decided, else of warps where they can."""
+        possible = BY_THREADS if warp_problem(self.op) else attributes.BY_WARPS
+        return instruction_of(self.op) or possible
 
     @property
     def sum_type(self) -> DType:
         """The type in which products are added up, before the result is rounded to its own."""
-        if self.is_by_warps:
+        if self.instruction != BY_THREADS:
             return dtype_named("f32")
         return _sum_type(self._accumulation)
 
@@ -75,7 +73,9 @@ class SummedProduct:
 
     def write(self, begin: Sequence[ir.Value] | None) -> list[ir.Value]:
         """Write the product; return the vectors of its fragments, row by row. Sums ``begin`` with these, or at zero."""
-        if self.is_by_warps:
+        if self.instruction == attributes.BY_WARP_GROUPS:
+            sums = WarpGroupProduct(self.state, self.op, self.layout, self.first, self.count).write(begin)
+        elif self.instruction == attributes.BY_WARPS:
             sums = self._by_warps(self._zeros(self.sum_type) if begin is None else list(begin))
         else:
             sums = self._by_threads(begin)
@@ -114,7 +114,7 @@ class SummedProduct:
         columns: list[ir.Value] = []
         while len(columns) < self.layout.held_across:
             columns += right.read(space, code, len(columns), depth)
-        element = ir.Type.parse(_BY_WARPS[left.operand.dtype.hlo])
+        element = ir.Type.parse(BY_WARPS[left.operand.dtype.hlo])
         described = {"a_element": element, "b_element": element}
         found = []
         for (down, across), total in zip(self._places, sums, strict=True):
