@@ -175,6 +175,8 @@ def _shifted(op: ir.Operation, ranges: IntegerRanges) -> ir.Value | None:
         rest = _made(_compared(uneven), "stablehlo.remainder")
         if rest is None or rest.operands[0] != dividend or ranges.point_of(rest.operands[1]) != size:
             continue
+        if not _is_other_than_zero(uneven, rest.results[0], ranges):
+            continue
         if _is_below_zero(negative, ranges) and _compared(negative) == dividend:
             return hlo.shift_right_arithmetic(dividend, splat_like(size.bit_length() - 1, dividend))
     return None

@@ -126,27 +126,36 @@ class Drawn:
     def _divisor(self, name: str) -> int:
         return self.random.choice((1, 2, 3, 7, 16, 64))
 
+    def _other(self, usual: str, *others: str) -> str:
+        """Return what `jax.numpy` writes, mostly: programs that only look like it mean something else."""
+        return self.random.choice((usual, usual, usual, *others))
+
     def _add_remainder(self, name: str) -> None:
-        """Add ``x % c`` as `jax.numpy` writes it."""
+        """Add ``x % c`` as `jax.numpy` writes it, or something like it."""
         if name == "i1":
             return
-        x, size, zero = self._any(name), self._constant(name, self._divisor(name)), self._constant(name, 0)
+        x, size = self._any(name), self._constant(name, self._divisor(name))
+        zero = self._constant(name, int(self._other("0", "1")))
         rest = self._binary(name, "remainder", x, size)
-        negative = self._compare(name, "LT", rest, zero)
+        negative = self._compare(name, self._other("LT", "LE", "NE"), rest, zero)
         other = self._compare("i1", "NE", negative, self._compare(name, "LT", size, zero))
-        condition = self._binary("i1", "and", other, self._compare(name, "NE", rest, zero))
+        condition = self._binary("i1", "and", other, self._compare(name, self._other("NE", "EQ", "GE"), rest, zero))
         self._select(name, condition, self._binary(name, "add", rest, size), rest)
 
     def _add_quotient(self, name: str) -> None:
-        """Add ``x // c`` as `jax.numpy` writes it."""
+        """Add ``x // c`` as `jax.numpy` writes it, or something like it."""
         if name not in ("i8", "i32"):
             return
         x, size = self._any(name), self._constant(name, self._divisor(name))
-        zero, one = self._constant(name, 0), self._constant(name, 1)
+        zero, one = self._constant(name, 0), self._constant(name, int(self._other("1", "2")))
+        number = self._constant(name, int(self._other("0", "3", "-3")))
         found = self._binary(name, "divide", x, size)
         signs = [self._made(name, f"stablehlo.sign {each} : {_array(name)}") for each in (x, size)]
-        uneven = self._compare(name, "NE", self._binary(name, "remainder", x, size), zero)
-        condition = self._binary("i1", "and", self._compare(name, "NE", *signs), uneven)
+        rest = self._binary(name, "remainder", x, size)
+        uneven = self._compare(name, self._other("NE", "EQ", "LT"), rest, number)
+        below = self._compare(name, self._other("LT", "LE"), x, zero)
+        negative = self.random.choice((self._compare(name, self._other("NE", "EQ"), *signs), below))
+        condition = self._binary("i1", "and", negative, uneven)
         self._select(name, condition, self._binary(name, "subtract", found, one), found)
 
     def _add_unary(self, name: str) -> None:

@@ -88,7 +88,7 @@ class IntegerRanges:
         *inside, terminator = (view.operation for view in body.operations)
         if own is None:
             return None
-        if [each.name for each in inside] == ["stablehlo.add"] and count == 1:
+        if count == 1 and _is_sum(inside, body, terminator):
             return _summed(op, *ends[0])
         for argument, interval in zip(body.arguments, elements * 2, strict=True):
             self._known[argument] = interval
@@ -137,6 +137,14 @@ def _constant(op: ir.Operation) -> Interval | None:
         return None
     array = array_of(op) if is_readable(op.results[0].type) else None
     return Interval(int(array.min()), int(array.max())) if array is not None and array.size else None
+
+
+def _is_sum(inside: Sequence[ir.Operation], body: ir.Block, terminator: ir.Operation) -> bool:
+    """Whether a reduction's region returns the sum of its arguments."""
+    if [each.name for each in inside] != ["stablehlo.add"]:
+        return False
+    (add,) = inside
+    return {*add.operands} == {*body.arguments} and list(terminator.operands) == list(add.results)
 
 
 def _summed(op: ir.Operation, elements: Interval | None, begin: Interval | None) -> Interval | None:

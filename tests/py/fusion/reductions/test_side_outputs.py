@@ -4,6 +4,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import pytest
+from jax import lax
 
 import xgpu
 from xgpu.runtime.compare import compare
@@ -111,6 +112,38 @@ def _of_what_is_made_as_late(x: Any, y: Any) -> tuple[Any, Any]:
 def test_a_reduction_of_what_xla_reads_stores_that(function: Any, emitters: list[str]) -> None:
     program = xgpu.compile(function, "f32[1024,768]", "f32[1024,768]")
     assert [kernel.emitter for kernel in program.kernels] == emitters
+    inputs = program.random_inputs()
+    found, expected = program.run(*inputs), program.reference(*inputs)
+    assert all(compare(*each).agrees for each in zip(found, expected, strict=True))
+
+
+def test_a_reduction_that_is_moved_takes_up_loops_of_its_new_level() -> None:
+    """Two loops of one level, the second with the same elements in another shape."""
+
+    def function(x: Any, y: Any, v: Any) -> tuple[Any, Any, Any]:
+        z = jnp.tanh(x) * y
+        return jnp.sort(z, -1), z.max(-1), jnp.sort(jnp.exp(x).reshape(512, 1536) + v, -1)
+
+    program = xgpu.compile(function, "f32[1024,768]", "f32[1024,768]", "f32[512,1536]")
+    assert [kernel.emitter for kernel in program.kernels] == ["reduce_row"]
+    inputs = program.random_inputs()
+    found, expected = program.run(*inputs), program.reference(*inputs)
+    assert all(compare(*each).agrees for each in zip(found, expected, strict=True))
+
+
+def test_roots_that_row_programs_drop_are_not_read_by_kernels_that_are_moved() -> None:
+    def function(x: Any, y: Any) -> Any:
+        def body(state: Any, _: Any) -> Any:
+            x, y = state
+            a = x * 3 + y
+            z = a - a.max(-1, keepdims=True)
+            sums = tuple(each.reshape(128, 16, 2).sum(-1) for each in (a, z))
+            t = jnp.sort(z, -1)
+            return (t, t + x), sums
+
+        return lax.scan(body, (x, y), None, length=3)
+
+    program = xgpu.compile(function, "s32[128,32]", "s32[128,32]")
     inputs = program.random_inputs()
     found, expected = program.run(*inputs), program.reference(*inputs)
     assert all(compare(*each).agrees for each in zip(found, expected, strict=True))

@@ -142,7 +142,7 @@ class RowPrograms:
             program = self._merged.get(group)
             if program is None or program.first == group:
                 found.append(group if program is None else self._merged_group(program))
-        needed, kept = set(self._needed), []
+        needed, kept = set(self._needed), list[Group]()
         for group in sorted(found, key=lambda each: -each.level):
             if roots := tuple(root for root in group.roots if root in needed):
                 self.dropped += [
@@ -153,7 +153,10 @@ class RowPrograms:
                 kept.append(group if is_whole else replace(group, roots=roots))
                 needed |= self.read(kept[-1])
         begun = tuple(sorted(kept, key=lambda each: each.level))
-        return replace(self._before, begun=begun, levels=self._levels, stored_at=self._stored_at)
+        # Stages that move kernels ask what is stored before them: no longer what nobody reads.
+        dropped = {root for group in found for root in group.roots} - {root for group in kept for root in group.roots}
+        stored_at = {value: level for value, level in self._stored_at.items() if value not in dropped}
+        return replace(self._before, begun=begun, levels=self._levels, stored_at=stored_at)
 
     def _merged_group(self, program: RowProgram) -> Group:
         kind = Kind(self._family, program.shape)

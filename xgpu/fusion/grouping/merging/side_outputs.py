@@ -107,9 +107,11 @@ class _Merges:
         read, stored = values_read(reduction, self._grouping), self._stored(group.level)
         if read.isdisjoint(group.roots) or not all(value in group.roots or stored(value) for value in read):
             return False
-        if not self._merge(group, reduction, replace(reduction, level=group.level)):
+        moved = replace(reduction, level=group.level)
+        if not self._merge(group, reduction, moved):
             return False
         key = _elements_reduced(reduction)
+        self._shared[reduction] = moved
         self._reductions[group.level + 1, key].remove(reduction)
         self._reductions.setdefault((group.level, key), []).append(reduction)
         return True
