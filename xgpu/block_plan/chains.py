@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import Literal
 
 from xgpu.block_plan.graph import Carried, Graph, PlanNode
-from xgpu.block_plan.warps import Arrangement, form_of
+from xgpu.block_plan.warps import Arrangement, form_of, is_one_matrix
 from xgpu.dialects.attributes import BY_WARP_GROUPS
 from xgpu.records import dataclass
 
@@ -212,6 +212,7 @@ def _takes_left(graph: Graph, product: PlanNode, tile: int, form: str, chains: C
     assert product.dimensions is not None, "a product has them"
     left, _ = product.dimensions
     lies_so = (tuple(left.own), tuple(left.contracting)) == ((0,), (1,)) and graph.tiles[tile].bits == _LEFT_BITS
+    lies_so = lies_so and is_one_matrix(form)
     arranged = {chains.arranged.get(each) for each in (form, form_of(graph, product))}
     return lies_so and len(arranged) == 1 and all(each is not None and each[1] == 1 for each in arranged)
 

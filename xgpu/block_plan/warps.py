@@ -11,6 +11,8 @@ ATOM_ROWS, ATOM_COLUMNS = 16, 8
 """Rows and columns of the result of one matrix instruction of a warp."""
 GROUP_WARPS, GROUP_ROWS, MOST_GROUP_COLUMNS = 4, 64, 256
 """Warps of a warp group, and the rows and most columns of the result of its instruction."""
+_FORM = ": "
+"""Stands between which dimensions are matrices and rows in a form, and the shape."""
 
 type Arrangement = tuple[int, int]
 """The numbers of warps down the rows of a product, and across its columns."""
@@ -125,7 +127,12 @@ def asked_of(graph: Graph, number: int, given: Mapping[int, Arrangement]) -> Arr
 def form_of(graph: Graph, product: PlanNode) -> str:
     """Return a text that is equal for products whose results can lie alike in registers."""
     (result,) = product.results
-    return f"{product.fragment} {graph.tiles[result].shape}"
+    return f"{product.fragment}{_FORM}{graph.tiles[result].shape}"
+
+
+def is_one_matrix(form: str) -> bool:
+    """Whether results of a form are one matrix, whose rows are one dimension."""
+    return form.partition(_FORM)[0].endswith(" 0 1")
 
 
 def _arranged(graph: Graph, numbers: Sequence[int], warps: int) -> Arrangement:

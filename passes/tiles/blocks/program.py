@@ -112,10 +112,11 @@ class ScheduledKernel:
         pending = list(tiles)
         while pending:
             tile = pending.pop()
+            op = owning_op(tile)
             if self.is_kept(tile):
                 yield tile
-            else:
-                pending += owning_op(tile).operands
+            elif not isinstance(op.opview, TileOp | IndexTileOp):
+                pending += op.operands
 
     @cached_property
     def bulk(self) -> dict[TileOp, BulkTile]:

@@ -113,6 +113,38 @@ def test_a_left_operand_stays_in_registers() -> None:
         assert compare(result, wanted).agrees
 
 
+HELD = {
+    "matrices": ("bik,bk->bi", (64, 64, 16), (64, 16), None),
+    "two dimensions of rows": ("bik,k->bi", (64, 64, 16), (16,), None),
+    "no dimension of rows": ("ijk,k->ij", (64, 16, 16), (16,), (4, 1)),
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_a_left_operand_that_is_held_in_another_form_goes_through_shared_memory(name: str) -> None:
+    form, left, right, warps = HELD[name]
+
+    @block.kernel
+    def kernel(a: Any, y: Any, v: Any) -> Any:
+        block.grid(1)
+        tiles = [each.tile(each.shape, (0,) * len(each.shape)) for each in (a, y, v)]
+        operands, way = tiles[:2], form
+        if warps is not None:
+            operands, way = operands[::-1], ",".join(form.partition("->")[0].split(",")[::-1]) + "->ij"
+        held = jnp.einsum(way, *operands, preferred_element_type=jnp.float32)
+        if warps is not None:
+            held = block.plan(held, warps=warps)
+        return block.store(block.dot(held.astype(jnp.bfloat16), tiles[2]), (left[0], 64), (0, 0))
+
+    drawn = np.random.default_rng(7)
+    shapes = left, right, (left[1], 64)
+    a, y, v = (drawn.integers(-2, 3, shape).astype(jnp.bfloat16) for shape in shapes)
+    wide = [each.astype(np.float32) for each in (a, y, v)]
+    # Sums of so few small whole numbers are exact in bf16.
+    held = np.einsum(form, *wide[:2]).astype(jnp.bfloat16).astype(np.float32)
+    np.testing.assert_array_equal(kernel(a, y, v), held @ wide[2])
+
+
 @pytest.mark.parametrize("text", [Linear((64, 64, 96), (64, 64, 32)).text(), chained()], ids=["steps", "chained"])
 def test_each_wait_and_fence_is_needed(text: str) -> None:
     program = xgpu.compile(text)
@@ -206,6 +238,28 @@ def test_what_warp_groups_cannot_keep_is_refused(decisions: dict[str, Any], mess
     with pytest.raises(InvalidInput) as caught:
         kernel(jnp.ones((64, 32), jnp.bfloat16), jnp.ones((32, 64), jnp.bfloat16))
     assert message in str(caught.value)
+
+
+def test_a_right_operand_has_whole_rows_of_a_swizzle() -> None:
+    @block.kernel
+    def kernel(x: Any, w: Any) -> Any:
+        block.grid(1)
+        right = w.tile((64, 24), (0, 0), layout=(32, 1), swizzle=(2, 3, 6))
+        return block.store(block.plan(block.dot(x.tile((64, 64), (0, 0)), right), product="wgmma"), (64, 24), (0, 0))
+
+    with pytest.raises(InvalidInput, match="expected whole rows in the 48 bytes that an instruction reads"):
+        kernel(jnp.ones((64, 64), jnp.bfloat16), jnp.ones((64, 24), jnp.bfloat16))
+
+
+def test_an_operand_that_is_computed_is_refused() -> None:
+    @block.kernel
+    def kernel(x: Any, w: Any) -> Any:
+        block.grid(1)
+        total = block.dot(x.tile((64, 64), (0, 0), place="computed"), w.tile((64, 64), (0, 0)))
+        return block.store(block.plan(total, product="wgmma"), (64, 64), (0, 0))
+
+    with pytest.raises(InvalidInput, match="the left operand as it lies: expected it in shared memory"):
+        kernel(jnp.ones((64, 64), jnp.bfloat16), jnp.ones((64, 64), jnp.bfloat16))
 
 
 @pytest.mark.parametrize(

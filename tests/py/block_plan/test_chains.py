@@ -153,16 +153,18 @@ def test_given_places_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("instruction", "bits", "arranged", "expected"),
+    ("instruction", "bits", "arranged", "dimensions", "expected"),
     [
-        ("wgmma", 16, (4, 1), "fragments"),
-        ("wgmma", 16, (4, 2), "shared"),
-        ("wgmma", 32, (4, 1), "shared"),
-        ("mma", 16, (4, 1), "shared"),
+        ("wgmma", 16, (4, 1), "0 1", "fragments"),
+        ("wgmma", 16, (4, 1), "1 1", "shared"),
+        ("wgmma", 16, (4, 1), "0 2", "shared"),
+        ("wgmma", 16, (4, 2), "0 1", "shared"),
+        ("wgmma", 32, (4, 1), "0 1", "shared"),
+        ("mma", 16, (4, 1), "0 1", "shared"),
     ],
 )
 def test_a_left_operand_of_warp_groups_stays_in_registers(
-    instruction: str, bits: int, arranged: tuple[int, int], expected: str
+    instruction: str, bits: int, arranged: tuple[int, int], dimensions: str, expected: str
 ) -> None:
     block = Writer()
     left, right, other = (block.node("read") for _ in range(3))
@@ -173,7 +175,8 @@ def test_a_left_operand_of_warp_groups_stays_in_registers(
     block.tiles[weights] = Tile(SHAPE, bits)
     second = block.graph().maker[result]
     for number in (block.graph().maker[logits], second):
-        block.nodes[number] = replace(block.nodes[number], instruction=instruction)
+        fragment = f"bf16 bf16 f32 {dimensions}"
+        block.nodes[number] = replace(block.nodes[number], instruction=instruction, fragment=fragment)
     graph = block.graph()
     found = choose(graph, THREADS, {}, dict.fromkeys((graph.maker[logits], second), arranged))
     assert found.where[weights] == expected

@@ -1,6 +1,7 @@
 """Products of tiles by instructions of warp groups (wgmma), whose accumulators are fragments of the group's warps."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from xgpu import ir
@@ -92,7 +93,7 @@ class WarpGroupProduct:
     def _left(self) -> MatrixInMemory | None:
         """The left operand in memory, None if the threads hold it as they hold the result."""
         held = self.state.fragments.get(self.op.operands[LEFT])
-        if held is not None and (held.layout.down, held.layout.across) == (self.layout.down, 1):
+        if held is not None and held.layout == replace(self.layout, shape=held.layout.shape, across=1):
             return None
         return MatrixInMemory.of(self._operand(LEFT), ROWS * self.layout.together)
 

@@ -77,8 +77,8 @@ def matrix_layout(elements: "np.ndarray[Any, Any]", layout: TileLayout, at_once:
         found = _layout_of(lines, size, row, swizzle, transposed)
         if found is None:
             continue
-        if transposed and at_once * size % row and places.shape[0] * size > row:
-            return f"expected rows of at most {at_once * size} bytes, which an instruction reads, got {row}"
+        if transposed and at_once * size % row:
+            return f"expected whole rows in the {at_once * size} bytes that an instruction reads, got rows of {row}"
         return found
     return f"expected rows of {row} bytes, eight after each other, got strides {layout.strides}"
 
