@@ -1,4 +1,5 @@
-// RUN: xgpu-opt %s -p "simplify-integers,func.func(trivial-dce),cse" --split-input-file | FileCheck %s
+// RUN: xgpu-opt %s -p simplify-integers --split-input-file \
+// RUN:   | xgpu-opt -p 'func.func(trivial-dce),cse' --split-input-file | FileCheck %s
 
 // Indices of iota are in bounds, and none is negative.
 
@@ -125,8 +126,8 @@ func.func @main(%x: tensor<i32>, %b: tensor<i8>) -> (tensor<i32>, tensor<i8>) {
   %0:2 = stablehlo.while(%i = %zero, %s = %x) : tensor<i32>, tensor<i32>
     cond {
       %end = stablehlo.constant dense<9> : tensor<i32>
-      %go = stablehlo.compare LT, %i, %end, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      stablehlo.return %go : tensor<i1>
+      %more = stablehlo.compare LT, %i, %end, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %more : tensor<i1>
     } do {
       %none = stablehlo.constant dense<0> : tensor<i32>
       %one = stablehlo.constant dense<1> : tensor<i32>
