@@ -9,6 +9,7 @@ from xgpu.analysis.combiners import combined, combiners, has_own_types, is_binar
 from xgpu.analysis.in_place import SCATTER, updated_operands, updates_of
 from xgpu.costs.values import is_immediate
 from xgpu.hlo.constants import is_number
+from xgpu.hlo.operations import direction_of
 from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, reshape, shape_of, splat_like
 from xgpu.indexing.access import integer, integers
 from xgpu.indexing.scatter_maps import ScatterMaps, scatter_maps
@@ -196,6 +197,6 @@ def _is_never(condition: ir.Value, most: int) -> bool:
     if is_argument(condition) or producer(condition).name != "stablehlo.compare":
         return False
     op = producer(condition)
-    direction = hlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
+    direction = direction_of(op)
     zero = behind(op.operands[1], "stablehlo.broadcast_in_dim")
     return direction == _LESS and is_number(zero, 0) and _counted_dim(op.operands[0], most) is not None

@@ -9,6 +9,7 @@ import numpy as np
 from xgpu import ir
 from xgpu.analysis.attention.places import number_of
 from xgpu.hlo.constants import splat_of
+from xgpu.hlo.operations import direction_of
 from xgpu.hlo.stablehlo_builder import hlo, splat, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite
@@ -156,7 +157,7 @@ def _is_condition(value: ir.Value) -> bool:
 
 def _opposite(op: ir.Operation) -> ir.Value | None:
     """Return the comparison that holds where one does not; None for an order of floats, which may not be numbers."""
-    direction = ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
+    direction = direction_of(op)
     if direction not in ("EQ", "NE") and not isinstance(element_of(op.operands[0]), ir.IntegerType):
         return None
     described = {name: op.attributes[name] for name in op.attributes}
@@ -171,7 +172,7 @@ def _like(op: ir.Operation, operands: list[ir.Value]) -> ir.Value:
 
 def _condition_again(op: ir.Operation, turned: _Turned) -> ir.Value | None:
     """Return the condition that a comparison of a number with a constant asks for, if that is made of one."""
-    direction = ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
+    direction = direction_of(op)
     value, other = op.operands
     limit = number_of(other)
     made = defining_op(value)

@@ -4,7 +4,7 @@ from xgpu import ir
 from xgpu.analysis.combiners import combiners
 from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.dialects.attributes import COMMUTATIVE
-from xgpu.hlo.operations import is_total_order
+from xgpu.hlo.operations import direction_of, is_total_order
 from xgpu.indexing.access import integer, integers
 from xgpu.structure import is_argument, producer
 
@@ -62,7 +62,7 @@ def _compares(value: ir.Value, direction: str, left: ir.Value, right: ir.Value) 
     op = producer(value)
     if is_total_order(op):
         return False
-    return bool(ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value == direction)
+    return bool(direction_of(op) == direction)
 
 
 def _is_position(op: ir.Operation) -> bool:

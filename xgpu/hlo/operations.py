@@ -174,6 +174,11 @@ def _without_own_code(op: ir.Operation) -> str | None:
     return _LIMITS[op.name](op) if op.name in _LIMITS else None
 
 
+def direction_of(op: ir.Operation) -> str:
+    """Return how a comparison compares: ``LT``, ``EQ`` ..."""
+    return str(ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value)
+
+
 def is_total_order(op: ir.Operation) -> bool:
     """Whether a comparison orders floats by their bits: each NaN, and zeros of both signs, have places of their own."""
     attributes = op.attributes
@@ -185,7 +190,7 @@ def is_total_order(op: ir.Operation) -> bool:
 def _order_limit(op: ir.Operation) -> str | None:
     if not _is_complex(op.operands[0]):
         return None
-    direction = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
+    direction = direction_of(op)
     if direction in ("EQ", "NE"):
         return None
     return f"complex numbers have no order: expected the direction EQ or NE, got {direction}"

@@ -19,6 +19,7 @@ from xgpu.dialects.nests.assembly import AsmOp
 from xgpu.dialects.nests.loops import AnchorOp, BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
 from xgpu.dtypes import DType, dtype_of_element
 from xgpu.errors import SourceLocation, Unsupported
+from xgpu.hlo.operations import direction_of
 from xgpu.hlo.source_location import source_of, unsupported
 from xgpu.indexing.affine import AffineExpr, Dim, Division, FloorDiv
 from xgpu.indexing.constraints import Constraint
@@ -254,7 +255,7 @@ class _Unparser:
         operands = self._operands(op)
         match op.name:
             case "stablehlo.compare":
-                direction = str(op.attributes["comparison_direction"]).rpartition(" ")[2].rstrip(">")
+                direction = direction_of(op)
                 return Binary(_COMPARISON_OF[direction], operands[0], operands[1], _AT)
             case "stablehlo.convert":
                 return Call(dtype_of(op.results[0]).hlo, tuple(operands), _AT)

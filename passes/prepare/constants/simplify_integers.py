@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.constants.ranges import IntegerRanges, direction_of
+from xgpu.analysis.constants.ranges import IntegerRanges
+from xgpu.hlo.operations import direction_of
 from xgpu.hlo.stablehlo_builder import compared, hlo, splat_like
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.records import dataclass
@@ -53,11 +54,13 @@ class SimplifyIntegers(BlockRewrite):
 
 def _simplify(op: ir.Operation, ranges: IntegerRanges) -> None:
     """Replace what ``op`` returns, if that is simpler. Values stay where they are: others may be known by them."""
+    is_known = False
     for result in op.results:
         number = ranges.point_of(result)
         if number is not None:
+            is_known = True
             result.replace_all_uses_with(splat_like(number, result))
-    if len(op.results) == 1 and op.name in _RULES:
+    if not is_known and op.name in _RULES:
         found = _RULES[op.name](op, ranges)
         if found is not None:
             op.results[0].replace_all_uses_with(found)
@@ -104,26 +107,22 @@ def _select(op: ir.Operation, ranges: IntegerRanges) -> ir.Value | None:
 
 
 def _maximum(op: ir.Operation, ranges: IntegerRanges) -> ir.Value | None:
-    for value, other in _either_way(op):
-        low, high = ranges.range_of(value), ranges.range_of(other)
-        if low is not None and high is not None and low.lower >= high.upper:
-            return value
-    return None
+    return next((value for value, other in _either_way(op) if _never_exceeds(other, value, ranges)), None)
 
 
 def _minimum(op: ir.Operation, ranges: IntegerRanges) -> ir.Value | None:
-    for value, other in _either_way(op):
-        low, high = ranges.range_of(value), ranges.range_of(other)
-        if low is not None and high is not None and low.upper <= high.lower:
-            return value
-    return None
+    return next((value for value, other in _either_way(op) if _never_exceeds(value, other, ranges)), None)
+
+
+def _never_exceeds(value: ir.Value, other: ir.Value, ranges: IntegerRanges) -> bool:
+    """Whether no element of ``value`` is larger than any of ``other``."""
+    first, second = ranges.range_of(value), ranges.range_of(other)
+    return first is not None and second is not None and first.upper <= second.lower
 
 
 def _clamp(op: ir.Operation, ranges: IntegerRanges) -> ir.Value | None:
-    low, number, high = map(ranges.range_of, op.operands)
-    if low is None or number is None or high is None:
-        return None
-    return op.operands[1] if low.upper <= number.lower and number.upper <= high.lower else None
+    low, number, high = op.operands
+    return number if _never_exceeds(low, number, ranges) and _never_exceeds(number, high, ranges) else None
 
 
 def _remainder(op: ir.Operation, ranges: IntegerRanges) -> ir.Value | None:

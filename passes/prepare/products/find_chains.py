@@ -20,6 +20,7 @@ from xgpu.emit.families.attention.writing import MOVES
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.computed_matrices import matrix_for_sums, widened_bytes
 from xgpu.fusion.fallback import PRODUCT
+from xgpu.fusion.product_operands import behind_transposes
 from xgpu.hlo.stablehlo_builder import convert, reshape
 from xgpu.hlo.tensor_cores import ALGORITHM
 from xgpu.indexing.access import shape_of
@@ -238,15 +239,19 @@ def _is_faster(gradient: Gradient, arranged: Arrangement, target: Device, has_re
         return is_gradient_fast(sizes, target, copying + stored / target.memory_bandwidth, has_result)
     # The kernel would read the other product as a bias: measured to be up to 2.6 times as slow as libraries.
     more = math.inf if parts > 1 and _adds_products(gradient.attention, parts) else copying
-    more += sum(widening_seconds(*each, target) for each in _widened(gradient.attention))
+    more += sum(widening_seconds(*each, target) for each in _widened(gradient.attention, arranged))
     return is_fast(sizes, target, more, sizes._replace(batch=sizes.batch // parts, columns=sizes.columns * parts))
 
 
-def _widened(attention: Attention) -> Iterator[tuple[int, int, int]]:
-    """Yield the elements of each operand that a library widens as it multiplies, and their bytes before and after."""
+def _widened(attention: Attention, arranged: Arrangement) -> Iterator[tuple[int, int, int]]:
+    """Yield the elements of each operand that a library widens as it multiplies, and their bytes before and after.
+
+    But for those that are ``arranged``: they count as copied.
+    """
     operands = [*attention.first.operands, attention.second.operands[1 - attention.weight]]
     for operand in operands:
-        if (narrow := widened_bytes(operand)) is not None:
+        is_counted = behind_transposes(operand) in arranged.widened
+        if not is_counted and (narrow := widened_bytes(operand)) is not None:
             yield math.prod(shape_of(operand)), narrow, dtype_of(operand).storage_bits // 8
 
 

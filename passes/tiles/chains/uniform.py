@@ -6,6 +6,7 @@ from xgpu import ir
 from xgpu.dialects.block.tiles import IndexTileOp
 from xgpu.dialects.xgpu import ApplyIndexingOp
 from xgpu.hlo.constants import splat_of
+from xgpu.hlo.operations import direction_of
 from xgpu.indexing.affine import AffineExpr, Symbol, constant
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.support.arith_builder import constant as number
@@ -36,7 +37,7 @@ def holds_everywhere(tile: ir.Value, at: Sequence[ir.Value]) -> ir.Value | None:
 
 def compared(op: ir.Operation) -> IndexingMap | None:
     """Return the number, of an element, that is not negative where a comparison of numbers holds; None for others."""
-    direction = ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
+    direction = direction_of(op)
     left, right = (_index(operand) for operand in op.operands)
     known = next((each for each in (left, right) if each is not None and each.dims), None)
     if left is None or right is None or known is None or direction not in _NOT_NEGATIVE:

@@ -9,6 +9,7 @@ from xgpu import ir
 from xgpu.analysis.attention.attention import Attention
 from xgpu.analysis.attention.places import IOTA, Place, behind, number_of, then
 from xgpu.hlo.constants import splat_of
+from xgpu.hlo.operations import direction_of
 from xgpu.indexing.access import integer
 from xgpu.indexing.affine import AffineExpr, Dim, constant
 from xgpu.indexing.hlo_maps import accesses
@@ -122,7 +123,7 @@ def _where(place: Place, numbers: tuple[int, int], everything: VisibleKeys) -> V
 
 
 def _compared(op: ir.Operation, map_: IndexingMap, numbers: tuple[int, int], everything: VisibleKeys) -> VisibleKeys:
-    direction = ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
+    direction = direction_of(op)
     left, right = (_number(operand, map_) for operand in op.operands)
     if left is None or right is None or direction not in _NOT_NEGATIVE:
         return everything

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from xgpu import ir
 from xgpu.analysis.attention.places import MOVES, SPREADS, Place, behind, number_of, then
+from xgpu.hlo.operations import direction_of
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.records import dataclass
@@ -194,7 +195,7 @@ def cleaning(condition: Place) -> tuple[str, bool, Place] | None:
     op = defining_op(value)
     if op is None or op.name != "stablehlo.compare":
         return None
-    direction = ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
+    direction = direction_of(op)
     if direction not in ("EQ", "NE") or not dtype_of(op.operands[0]).is_float:
         return None
     left, right = ((op.operands[each.operand], then(map_, each.map)) for each in accesses(op))

@@ -11,7 +11,7 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.analysis.constants.arrays import Array, dtype_of_array
-from xgpu.hlo.operations import is_total_order
+from xgpu.hlo.operations import direction_of, is_total_order
 
 Function = Callable[..., Any]
 
@@ -122,7 +122,7 @@ _ARITHMETIC = {f"stablehlo.{name}" for name in (*_NUMBERS, *_FLOATS)}
 
 
 def _comparison(op: ir.Operation) -> Function:
-    direction = _COMPARISONS[ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value]
+    direction = _COMPARISONS[direction_of(op)]
     if not is_total_order(op):
         return direction
     width = dtype_of_array(op.operands[0].type).bits

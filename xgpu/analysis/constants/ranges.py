@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from xgpu import ir
 from xgpu.analysis.constants.arrays import array_of, is_readable
 from xgpu.hlo.constants import splat_of
+from xgpu.hlo.operations import direction_of
 from xgpu.indexing import interval as rules
 from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.interval import Interval
@@ -255,11 +256,6 @@ def _bit_count(op: ir.Operation, ranges: list[Interval]) -> Interval | None:
 
 def _not(op: ir.Operation, ranges: list[Interval]) -> Interval | None:
     return 1 - ranges[0] if _bits(op) == 1 else None
-
-
-def direction_of(op: ir.Operation) -> str:
-    """Return how a comparison compares: ``LT``, ``EQ`` ..."""
-    return str(op.attributes["comparison_direction"]).rpartition(" ")[2].rstrip(">")
 
 
 _Rule = Callable[[ir.Operation, list[Interval]], Interval | None]

@@ -8,6 +8,7 @@ import numpy as np
 from xgpu import ir
 from xgpu.analysis.constants import elementwise
 from xgpu.analysis.constants.arrays import Array, array_of, dtype_of_array, is_readable
+from xgpu.hlo.operations import direction_of
 from xgpu.indexing.access import integer
 from xgpu.structure import is_argument, producer
 
@@ -57,7 +58,7 @@ def _key(op: ir.Operation) -> int | None:
     *body, end = (each.operation for each in block.operations)
     if len(body) != 1 or body[0].name != "stablehlo.compare" or end.operands[0] != body[0].results[0]:
         return None
-    direction = ir.stablehlo.ComparisonDirectionAttr(body[0].attributes["comparison_direction"]).value
+    direction = direction_of(body[0])
     arguments = list(block.arguments)
     for key in range(len(arguments) // 2):
         if list(body[0].operands) == arguments[2 * key : 2 * key + 2] and direction == "LT":

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from xgpu import ir
 from xgpu.dialects.attributes import GRADE
 from xgpu.emit.scalar.op import Builder, ScalarOp, compare_floats, compare_integers, constant
-from xgpu.hlo.operations import is_total_order
+from xgpu.hlo.operations import direction_of, is_total_order
 from xgpu.structure import producer
 
 Binary = Callable[[ir.Value, ir.Value], ir.Value]
@@ -215,7 +215,7 @@ def count_leading_zeros(op: ScalarOp) -> ir.Value:
 def compare(op: ScalarOp) -> ir.Value:
     """Compare two values; on floats only NE holds for NaN, unless the order is total."""
     left, right = op.operands
-    direction = str(op.op.attributes["comparison_direction"]).removeprefix("#stablehlo<comparison_direction ")[:2]
+    direction = direction_of(op.op)
     if not op.operand_dtype.is_float:
         return _compare_integers(direction, left, right, op.operand_dtype.is_unsigned)
     if is_total_order(op.op):

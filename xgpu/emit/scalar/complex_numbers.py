@@ -11,6 +11,7 @@ from xgpu.dtypes import DType, dtype_named
 from xgpu.emit.scalar.convert import convert_value
 from xgpu.emit.scalar.op import Builder, ScalarOp, constant
 from xgpu.emit.scalar.real import Real, both, either, negated, select
+from xgpu.hlo.operations import direction_of
 from xgpu.records import dataclass
 
 _INFINITY = float("inf")
@@ -240,7 +241,7 @@ def _abs(op: ScalarOp) -> ir.Value:
 def _compare(op: ScalarOp) -> ir.Value:
     """EQ holds if both parts are equal, NE if one is not; there is no order."""
     z, w = (split(operand) for operand in op.operands)
-    direction = str(op.op.attributes["comparison_direction"]).split()[-1].rstrip(">")
+    direction = direction_of(op.op)
     if direction == "NE":
         return either(z.re.compare("une", w.re), z.im.compare("une", w.im))
     return both(z.re.compare("oeq", w.re), z.im.compare("oeq", w.im))

@@ -7,6 +7,7 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.dtypes import DType
+from xgpu.hlo.operations import direction_of
 from xgpu.indexing.access import shape_of
 from xgpu.records import dataclass
 from xgpu.structure import dtype_of, is_argument, is_constant, is_result_of, owning_op, producer, terminator_of
@@ -130,7 +131,7 @@ def _compared(loop: ir.Operation) -> _Compared | None:
     (condition,) = terminator_of(block).operands
     if not is_result_of(condition, "stablehlo.compare"):
         return None
-    direction = _direction(producer(condition))
+    direction = direction_of(producer(condition))
     left, right = producer(condition).operands
     if _from_before(left, loop) is not None or is_constant(left):
         left, right, direction = right, left, _SWAPPED.get(direction, "")
@@ -149,7 +150,7 @@ def trips_at_entry(loop: ir.Operation) -> tuple[ir.Value, ir.Value] | None:
     (condition,) = terminator_of(block).operands
     if not is_result_of(condition, "stablehlo.compare"):
         return None
-    direction = _direction(producer(condition))
+    direction = direction_of(producer(condition))
     left, right = map(_unconverted, producer(condition).operands)
     if not _is_state(left, block) or _from_before(left, loop) is not None:
         left, right, direction = right, left, _SWAPPED.get(direction, "")
@@ -202,10 +203,6 @@ def _trips(counter: Counter, direction: str, bound: int) -> int | None:
     return trips if trips >= 0 and counter.wrapped(last) == last else None
 
 
-def _direction(comparison: ir.Operation) -> str:
-    return str(comparison.attributes["comparison_direction"]).partition(" ")[2].rstrip(">")
-
-
 def numbers_of(value: ir.Value, counters: Mapping[int, Counter], loop: ir.Operation, trips: int) -> Numbers | None:
     """Return the values of an integer scalar of the body of ``loop`` in all iterations, None if they are not known."""
     if trips > _MOST_TRIPS:
@@ -243,7 +240,7 @@ def _evaluate(op: ir.Operation, operands: list[Numbers]) -> Numbers | None:
         if op.name == "stablehlo.convert" and all(dtype_of(v).is_integer for v in (op.operands[0], op.results[0])):
             return operands[0].astype(dtype_of(op.results[0]).numpy)
         if op.name == "stablehlo.compare":
-            return _COMPARISONS[_direction(op)](*operands)
+            return _COMPARISONS[direction_of(op)](*operands)
         if op.name == "stablehlo.select":
             return np.where(*operands)
         if op.name == "stablehlo.reshape":

@@ -27,6 +27,7 @@ from xgpu.reasons import Reason
 from xgpu.structure import backward_slice, is_argument, producer
 
 _FEW_BLOCKS = "the reduction's {:,} blocks would take {:.1f} us for what the loop moves, and the loop takes {:.1f} us"
+_LATE = Reason("the reduction also reads what is stored no earlier than what the loop stores")
 _SAME_READS = Reason("the reduction reads the same elements at the same indices")
 
 
@@ -105,7 +106,10 @@ class _Merges:
         if self.new.get(reduction) is not reduction or not reduction.kind.family.stores_beside:
             return False
         read, stored = values_read(reduction, self._grouping), self._stored(group.level)
-        if read.isdisjoint(group.roots) or not all(value in group.roots or stored(value) for value in read):
+        if read.isdisjoint(group.roots):
+            return False
+        if not all(value in group.roots or stored(value) for value in read):
+            self.decisions.append(apart(group.roots[0], reduction.heroes[0].results[0], _LATE))
             return False
         moved = replace(reduction, level=group.level)
         if not self._merge(group, reduction, moved):
