@@ -275,13 +275,13 @@ def in_order(operations: Iterable[ir.Operation]) -> list[ir.Operation]:
     return sorted(operations, key=cmp_to_key(compare))
 
 
-def longest_chains(block: ir.Block, counts: Callable[[ir.Operation], bool]) -> dict[ir.Value, int]:
-    """Return, for each result in ``block``, how many operations that ``counts`` lie one after the other up to it.
+def longest_chains(operations: Iterable[ir.Operation], counts: Callable[[ir.Operation], bool]) -> dict[ir.Value, int]:
+    """Return, for each result of ``operations``, in their order, how many that ``counts`` lie in a chain up to it.
 
     Results, not operations: an operation has another hash when it has other operands.
     """
     found: dict[ir.Value, int] = {}
-    for op in (view.operation for view in block.operations):
+    for op in operations:
         before = max((found.get(value, 0) for value in (*op.operands, *captured(op))), default=0)
         found.update(dict.fromkeys(op.results, before + counts(op)))
     return found

@@ -14,7 +14,7 @@ from xgpu.indexing.access import identity_map, integer, shape_of
 from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.hlo_maps import access_kind, accesses, reshape_map
 from xgpu.records import dataclass
-from xgpu.structure import backward_slice, captured, defining_op, dtype_of, in_order, producer
+from xgpu.structure import backward_slice, captured, defining_op, dtype_of, in_order, longest_chains, producer
 
 Stored = Callable[[ir.Value], bool]
 """Predicate of values that a kernel reads from memory: stored before it runs, or from around its block."""
@@ -58,6 +58,23 @@ class KernelWalk:
     def walked(self) -> list[ir.Value]:
         """The arrays that the threads go over."""
         return [value for hero in self.heroes for value in list(hero.operands)[: len(hero.results)]]
+
+    def reads_last(self, root: ir.Value, value: ir.Value, stored: Stored) -> bool:
+        """Whether no later stage than that which stores ``root`` reads ``value``.
+
+        Heroes that need each other's results are reduced in stages, each of which goes over the operands' elements.
+        What is stored once for each row is stored after all of them.
+        """
+        if not self.heroes or math.prod(shape_of(root)) < math.prod(shape_of(self.walked[0])):
+            return True
+        stages = longest_chains(in_order(backward_slice([*self.roots, *self.walked], stored)), self.heroes.__contains__)
+
+        def is_read_by(start: ir.Value) -> bool:
+            of_stage = backward_slice([start], lambda each: stored(each) or defining_op(each) in self.heroes)
+            return start == value or any(value in op.operands for op in of_stage)
+
+        last = stages.get(root, 0)
+        return not any(stages.get(each, 0) > last and is_read_by(each) for each in {*self.roots, *self.walked})
 
     def turned(self, is_given: Stored) -> set[ir.Value]:
         """Return the roots that threads store for which they have the heroes' results in another order."""
@@ -174,7 +191,11 @@ def overwritten_where_read(
     for value, (root, number) in zip(overwritten, roots, strict=True):
         if value is not None and readers[value] == 1:
             own, moved = reads[number]
-            if value in own - moved or (value in moved and _Reads(parts[number], value, stored).end_before(root)):
+            if value in own - moved:
+                is_overwritten = parts[number].reads_last(root, value, stored)
+            else:
+                is_overwritten = value in moved and _Reads(parts[number], value, stored).end_before(root)
+            if is_overwritten:
                 found.add(value)
     return found
 

@@ -6,7 +6,7 @@ from xgpu import ir
 from xgpu.analysis.heroes import Form, forms_of
 from xgpu.emit.base import Fusion
 from xgpu.emit.builders import Values, apply_map
-from xgpu.emit.kernel_builder import KernelBuilder
+from xgpu.emit.kernel_builder import KernelBuilder, put
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.records import dataclass
@@ -56,12 +56,16 @@ class Epilogues:
         return heroes.compose(form.forward).simplify()
 
     def emit_stores(self, kernel: KernelBuilder, indices: Values, heroes: Sequence[ir.Value]) -> None:
-        """Compute the results for the heroes' values at ``indices`` and store them."""
+        """Compute the results for the heroes' values at ``indices`` and store them.
+
+        All are computed before the first is stored: one may overwrite what others are computed from.
+        """
+        inputs, computed = kernel.present_inputs(self._aliases), list[tuple[Epilogue, Values, Values]]()
         for each in self._all:
             where = apply_map(each.form.forward, indices)
-            scalars = each.functions.emit_call([*kernel.present_inputs(self._aliases), *where, *heroes])
-            for number, scalar in zip(each.numbers, scalars, strict=True):
-                kernel.outputs[number].insert(scalar, where)
+            computed.append((each, where, each.functions.emit_call([*inputs, *where, *heroes])))
+        for each, where, scalars in computed:
+            put(scalars, [kernel.outputs[number] for number in each.numbers], where)
 
     def emit(self) -> None:
         """Write the functions at the current insertion point."""

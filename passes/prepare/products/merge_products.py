@@ -69,7 +69,7 @@ class MergeProducts(BlockRewrite):
             return
         joined = self._joined(block)
         products = [op for op in products if op.results[0] not in joined]
-        depths = longest_chains(block, set(products).__contains__)
+        depths = longest_chains((view.operation for view in block.operations), set(products).__contains__)
         is_changed = False
         for shared in (0, 1):
             groups = sharing(products, shared, lambda op: depths[op.results[0]])

@@ -64,7 +64,8 @@ class Step:
         self.injected: Injected = {
             argument: recurrence.map_to(shape_of(argument)) for argument in self._block.arguments[len(given) :]
         }
-        numbers = longest_chains(body_of(recurrence.loop, 1), lambda op: op in recurrence.heroes)
+        operations = (view.operation for view in body_of(recurrence.loop, 1).operations)
+        numbers = longest_chains(operations, lambda op: op in recurrence.heroes)
         self.stages = [
             [self._reduction(op) for op in recurrence.heroes if numbers[op.results[0]] == number]
             for number in sorted({numbers[op.results[0]] for op in recurrence.heroes})

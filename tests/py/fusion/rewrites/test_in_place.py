@@ -357,6 +357,64 @@ def test_a_state_that_is_reduced_at_other_indices_has_memory_of_its_own():
     assert _in_a_loop(step, "f32[64,64]", "f32[64]", emitters=("reduce_column",)) in ([(1, -1)], [()])
 
 
+@pytest.mark.parametrize(("axis", "emitter"), [(0, "columns"), (1, "rows")])
+@pytest.mark.parametrize("shape", [(64, 64), (13, 300), (300, 20), (9, 5000)])
+def test_states_of_row_programs_are_written_where_they_are_read(axis, emitter, shape):
+    """The numbers of a row, too: all its threads have read one when the first of them stores the next."""
+
+    def step(x, level, count):
+        ends = x - jnp.expand_dims(x.max(axis), axis) + jnp.expand_dims(level, axis)
+        weights = jnp.exp(ends)
+        total = weights.sum(axis)
+        level = 0.5 * level + jnp.log(total) / 8
+        return 0.2 * x + weights / jnp.expand_dims(total, axis), level, 0.5 * count + level
+
+    numbers = f"f32[{shape[1 - axis]}]"
+    found = _in_a_loop(step, f"f32[{shape[0]},{shape[1]}]", numbers, numbers, emitters=(emitter,))
+    assert [sorted(each) for each in found] == [[0, 1, 2]]
+
+
+@pytest.mark.parametrize(("axis", "emitter"), [(0, "columns"), (1, "rows")])
+@pytest.mark.parametrize("shape", [(64, 64), (3, 300), (300, 20)])
+def test_threads_have_read_numbers_of_their_row_before_one_overwrites_them(axis, emitter, shape):
+    def function(x, level):
+        ends = x - jnp.expand_dims(x.max(axis), axis)
+        return ends.sum(axis) + level, jnp.exp(ends + jnp.expand_dims(level, axis))
+
+    compiled = xgpu.compile(function, f"f32[{shape[0]},{shape[1]}]", f"f32[{shape[1 - axis]}]")
+    before = f'xgpu.emitter = "{emitter}"'
+    updating = xgpu.compile(compiled.ir("fusions").replace(before, f"xgpu.aliases = array<i64: 1, 0>, {before}"))
+    assert [kernel.aliases for kernel in updating.kernels] == [(1, 0)]
+    inputs = compiled.random_inputs(1)
+    found = updating.run(*(each.copy() for each in inputs), sanitize=True)
+    for result, expected in zip(found, compiled.reference(*inputs), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_state_that_a_later_stage_reads_has_memory_of_its_own(axis):
+    """The first is stored before the second's stage, which reads it again."""
+
+    def step(x, y):
+        highest = jnp.expand_dims(x.max(axis), axis)
+        return 0.5 * x + 1, y + x * highest / (1 + jnp.expand_dims((y - highest).sum(axis), axis) ** 2)
+
+    (aliases,) = _in_a_loop(step, "f32[64,96]", "f32[64,96]", emitters=("rows", "columns"))
+    assert sorted(aliases) == [-1, 1]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_results_of_two_shapes_are_computed_before_a_state_is_overwritten(axis):
+    def step(x, level, square):
+        total = (x * x).sum(axis)
+        return jnp.sin(x), 0.5 * level + total, (2 * level + total).reshape(8, 8) + 0.1 * square
+
+    found = _in_a_loop(
+        step, "f32[64,64]", "f32[64]", "f32[8,8]", emitters=("reduce_row", "reduce_column", "rows", "columns")
+    )
+    assert [max(each) >= 0 for each in found] == [True]
+
+
 def test_a_state_that_is_stored_twice_is_overwritten_once():
     def step(x, y):
         new = jnp.cos(x) + y

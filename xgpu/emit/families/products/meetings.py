@@ -40,7 +40,7 @@ def meetings(block: ir.Block, products: Sequence[ir.Operation]) -> list[list[ir.
 
     They have as many others one after the other before them, so that none depends on another.
     """
-    depths = longest_chains(block, set(products).__contains__)
+    depths = longest_chains((view.operation for view in block.operations), set(products).__contains__)
     alike: dict[_Kind, list[ir.Value]] = {}
     for op in products:
         alike.setdefault((depths[op.results[0]], in_common(op)), []).append(op.results[0])

@@ -163,6 +163,7 @@ class ColumnsEmitter:
         for stage in self.stages:
             accumulators = self._emit_reads(kernel, stage, list(ended.values()))
             ended |= zip(stage.results, self._emit_exchange(kernel, stage, accumulators), strict=True)
+        reductions.emit_wait(kernel, self.tiling.threads, bool(self.stages[-1].heroes))
         if outputs := [kernel.outputs[i] for i in reductions.epilogue_outputs]:
             with loop(self.tiling.writing(), position, outputs) as each:
                 values = [ended[value] for value in reductions.results]
@@ -212,8 +213,10 @@ COLUMN_PROGRAMS = Family(
     why=Reason("a column program: threads hold their columns from one reduction to the next"),
     merge=merge_columns,
     stores_beside=True,
+    overwrites=True,
     emitter=ColumnsEmitter,
     facts=RowStages,
     schedule=ColumnsSchedule,
     results=requirements.without_packed(requirements.results_follow_or_beside),
+    aliases=requirements.walked_elements,
 )

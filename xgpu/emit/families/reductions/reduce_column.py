@@ -353,6 +353,7 @@ class ColumnReductionEmitter:
         if self.tiles:
             self._emit_exchange(kernel, ended, outputs)
         else:
+            reductions.emit_wait(kernel, self.tiling.threads, has_heroes=True)
             with loop(self.tiling.writing(), position, [*outputs, *ended.variables]) as each:
                 reductions.epilogues.emit_stores(kernel, each.result_arguments, ended.take(count))
 

@@ -352,6 +352,7 @@ class RowReductionEmitter:
                 values = list(exchange_warps(threads, position, accumulators, tiles))
                 accumulators = stage.emit_shuffles(values, distances(1, threads.warps))
             ended |= zip(stage.results, accumulators, strict=True)
+        reductions.emit_wait(kernel, self.tiling.threads, bool(self.stages[-1].heroes))
         if outputs := [kernel.outputs[i] for i in reductions.epilogue_outputs]:
             with loop(self.tiling.writing(), position, outputs) as each:
                 values = [ended[value] for value in reductions.results]

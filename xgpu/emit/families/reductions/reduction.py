@@ -25,8 +25,8 @@ from xgpu.emit.accumulators import Accumulators
 from xgpu.emit.base import Fusion
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.epilogue import Epilogues
-from xgpu.emit.kernel_builder import KernelBuilder, Variable, loop, put
-from xgpu.emit.reduction_tiling import alignment, stored_vector, vector_length
+from xgpu.emit.kernel_builder import KernelBuilder, Variable, loop, put, sync_threads, sync_warps
+from xgpu.emit.reduction_tiling import Groups, alignment, stored_vector, vector_length
 from xgpu.emit.runs import run_by_loads
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
@@ -88,7 +88,8 @@ class Reductions(Accumulators):
         without heroes for all others. ``given`` are the results of the stages before, of an element's row.
         """
         whole = cls(fusion)
-        numbers = longest_chains(fusion.body, lambda op: HERO in op.attributes)
+        operations = (view.operation for view in fusion.body.operations)
+        numbers = longest_chains(operations, lambda op: HERO in op.attributes)
         found = []
         given: list[ir.Value] = []
         for number in range(max(numbers.values()) + 1):
@@ -254,21 +255,43 @@ class Reductions(Accumulators):
     ) -> Values:
         """Take in the element at ``indices``: return the accumulators, and store to the side outputs.
 
-        ``given`` are the scalars that earlier stages end as.
+        ``given`` are the scalars that earlier stages end as. Nothing is stored before all of it is computed.
         """
         read: dict[ir.Value, ir.Value] = {}
+        inputs, stored = kernel.present_inputs(self.fusion.aliases), list[tuple[_Prologue, Values, Values]]()
         for each in self._prologues:
             where = indices if each.map is None else apply_map(each.map, indices)
-            inputs = kernel.present_inputs(self.fusion.aliases)
             scalars = each.functions.emit_call([*inputs, *where, *given])
             read |= zip(each.read, scalars, strict=False)
-            put(scalars[len(each.read) :], [kernel.outputs[number] for number in each.numbers], where)
+            stored.append((each, where, scalars[len(each.read) :]))
+        for each, where, scalars in stored:
+            put(scalars, [kernel.outputs[number] for number in each.numbers], where)
         combined: Values = []
         for hero in self.heroes:
             left = accumulators[len(combined) : len(combined) + len(hero.results)]
             with hero.location:
                 combined += _take_in(hero, left, [read[value] for value in _inputs(hero)])
         return combined
+
+    def emit_wait(self, kernel: KernelBuilder, threads: Groups, has_heroes: bool) -> None:
+        """Have the ``threads`` of a row wait before one of them overwrites numbers that all have read of it.
+
+        If the last stage ``has_heroes``, warps have waited for each other since; lanes that shuffle have not.
+        """
+        aliases = self.fusion.aliases or (-1,) * len(self.fusion.results)
+        outputs = [kernel.outputs[i] for i in self.epilogue_outputs if aliases[i] in self._parameters_read]
+        if outputs and threads.size > 1 and not (has_heroes and threads.warps > 1):
+            wait = sync_warps if threads.warps == 1 else sync_threads
+            wait(outputs)
+
+    @cached_property
+    def _parameters_read(self) -> set[int]:
+        """The numbers of the parameters that heroes and side outputs are computed from."""
+        parameters: Sequence[ir.Value] = list(self.fusion.body.arguments)
+        numbers = {value: number for number, value in enumerate(parameters)}
+        starts = [*self._read, *(self.fusion.results[i] for i in self.side_outputs)]
+        read = [array for value in starts for array, _ in self.fusion.facts.arrays_read(value, with_heroes=True)]
+        return {numbers[array] for array in read if array in numbers}
 
     def emit_combine(self, left: Values, right: Values) -> Values:
         """Combine accumulators, those of the elements before on the left."""

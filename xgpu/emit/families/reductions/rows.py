@@ -166,8 +166,10 @@ ROW_PROGRAMS = Family(
     why=Reason("a row program: threads hold their rows from one reduction to the next"),
     merge=merge_rows,
     stores_beside=True,
+    overwrites=True,
     emitter=RowsEmitter,
     facts=RowStages,
     schedule=RowsSchedule,
     results=requirements.without_packed(requirements.results_follow_or_beside),
+    aliases=requirements.walked_elements,
 )
