@@ -1,6 +1,6 @@
 """powf, x^y = 2^(y log2|x|), with the logarithm and the product kept to half as many bits again as the type has.
 
-In f32, ordinary arguments with ordinary results take a short way, and a function of the module the others. It is what
+In f32, ordinary arguments with ordinary results take a short way, and +0 to a positive one, and a function of the module the others. It is what
 computes everything in f64.
 """
 
@@ -32,6 +32,9 @@ def powf(b: MathBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
     total = b.add(high, low) if b.grade == 16 else high
     value = _with_sign(b, x, y, _power_of_two(b, total, high, low))
     is_ordinary = b.both(b.compare("olt", b.abs(total), _LARGEST_RESULT), b.is_positive_normal(size))
+    # Zeros are what a clip or a ReLU leaves of many numbers.
+    is_zero = b.both(b.compare_integers("eq", b.to_bits(x), 0), b.compare("ogt", y, 0.0))
+    value, is_ordinary = b.select(is_zero, 0.0, value), b.either(is_ordinary, is_zero)
     is_ordinary = b.both(is_ordinary, b.compare("olt", b.abs(y), _LARGEST_EXPONENT))
     return b.if_rare(b.not_(is_ordinary), lambda: b.call(GENERAL_POWER, [x, y]), [value])[0]
 

@@ -159,9 +159,15 @@ func.func @grades(%x: f32) -> (f32, f32) {
 
 // -----
 
-// Ordinary powers are written out, and a function that is seldom called computes the others; in f64 all of them.
+// Ordinary powers are written out, and those of +0 with a positive exponent. A function that is seldom called computes
+// the others; in f64 all of them.
 
 // CHECK-LABEL: func.func @powers
+// CHECK:         %[[BITS:.*]] = arith.bitcast %arg0 : f32 to i32
+// CHECK:         %[[ZERO:.*]] = arith.cmpi eq, %{{.*}}, %{{.*}} : i32
+// CHECK-NEXT:    %[[POSITIVE:.*]] = arith.cmpf ogt, %arg1, %{{.*}} : f32
+// CHECK-NEXT:    %[[BOTH:.*]] = arith.andi %[[ZERO]], %[[POSITIVE]] : i1
+// CHECK-NEXT:    arith.select %[[BOTH]], %{{.*}}, %{{.*}} : f32
 // CHECK-DAG:     func.func private @xgpu_general_power_f32(%arg0: f32, %arg1: f32) -> f32 attributes {xgpu.cold}
 // CHECK-DAG:     func.func private @xgpu_powf_f64(%arg0: f64, %arg1: f64) -> f64 {
 // CHECK-NOT:     xgpu_general_power_f64
