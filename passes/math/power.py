@@ -24,14 +24,18 @@ def powf(b: MathBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
     """x^y as IEEE 754's pow."""
     if b.bits == 64:
         return general_power(b, x, y)[0]
-    size = b.abs(x)
-    log_high, log_low = (_log2_for_16_bits if b.grade == 16 else _log2)(b, size)
+    shifted = b.add(y, b.layout.rounder)
+    is_whole = b.compare("oeq", b.sub(shifted, b.layout.rounder), y)
+    # Negative numbers have powers with whole exponents only; a constant exponent leaves one of the two.
+    base = b.select(is_whole, b.abs(x), x)
+    log_high, log_low = (_log2_for_16_bits if b.grade == 16 else _log2)(b, base)
     high, rest = b.product(y, log_high)
     low = b.fma(y, log_low, rest)
     # For bf16, the lower part of the logarithm is not that small.
     total = b.add(high, low) if b.grade == 16 else high
-    value = _with_sign(b, x, y, _power_of_two(b, total, high, low))
-    is_ordinary = b.both(b.compare("olt", b.abs(total), _LARGEST_RESULT), b.is_positive_normal(size))
+    sign = b.integer_and(b.shift_left(b.to_bits(shifted), b.bits - 1), b.to_bits(x))
+    value = b.from_bits(b.integer_xor(b.to_bits(_power_of_two(b, total, high, low)), sign))
+    is_ordinary = b.both(b.compare("olt", b.abs(total), _LARGEST_RESULT), b.is_positive_normal(base))
     # Zeros are what a clip or a ReLU leaves of many numbers.
     is_zero = b.both(b.compare_integers("eq", b.to_bits(x), 0), b.compare("ogt", y, 0.0))
     value, is_ordinary = b.select(is_zero, 0.0, value), b.either(is_ordinary, is_zero)
@@ -97,15 +101,6 @@ def _power_of_two(b: MathBuilder, total: ir.Value, high: ir.Value, low: ir.Value
     else:
         power = b.fma(fraction, b.polynomial(fraction, b.of(EXP2M1)), 1.0)
     return b.from_bits(b.integer_add(b.to_bits(power), b.shift_left(b.to_bits(shifted), b.layout.mantissa)))
-
-
-def _with_sign(b: MathBuilder, x: ir.Value, y: ir.Value, value: ir.Value) -> ir.Value:
-    """x^y, given |x|^y and an exponent that is not large: negative if x is and y odd, NaN if x is and y no integer."""
-    shifted = b.add(y, b.layout.rounder)
-    is_whole = b.compare("oeq", b.sub(shifted, b.layout.rounder), y)
-    odd = b.shift_left(b.to_bits(shifted), b.bits - 1)
-    signed = b.from_bits(b.integer_xor(b.to_bits(value), odd))
-    return b.select(b.compare("olt", x, 0.0), b.select(is_whole, signed, math.nan), value)
 
 
 def general_power(b: MathBuilder, x: ir.Value, y: ir.Value) -> list[ir.Value]:
