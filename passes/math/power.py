@@ -1,7 +1,7 @@
 """powf, x^y = 2^(y log2|x|), with the logarithm and the product kept to half as many bits again as the type has.
 
-In f32, ordinary arguments with ordinary results take a short way, and +0 to a positive one, and a function of the module the others. It is what
-computes everything in f64.
+In f32, ordinary arguments with ordinary results take a short way, and so does +0 with a positive exponent. A function
+of the module computes the others, and everything in f64.
 """
 
 import math
