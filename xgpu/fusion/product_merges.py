@@ -19,7 +19,7 @@ from xgpu.indexing.tiles.product_maps import Product
 from xgpu.structure import behind, dtype_of, element_of, is_argument, is_result_of
 
 _MOST_BYTES = 64 << 20
-"""Bytes of operands and results above which XLA keeps two products apart."""
+"""Bytes of a result and the operand that is not shared above which XLA merges a product with smaller ones alone."""
 _COPIED = 2
 """Times that an operand in memory is moved to be part of a larger one: it is read and written."""
 
@@ -44,17 +44,34 @@ def sharing(
     return [group for group in groups.values() if len(group) > 1]
 
 
+def sharing_turned(products: Iterable[ir.Operation], shared: int) -> list[list[ir.Operation]]:
+    """Return the products that share their operand number ``shared`` as `sharing` has it, but for how the others lie.
+
+    XLA turns these when it merges products. Of each group, the first stands for all whose others lie as its own does.
+    """
+    groups: dict[Hashable, dict[Hashable, list[ir.Operation]]] = {}
+    for op in products:
+        if (key := _key(op, shared)) is not None:
+            own, other = operand_dimensions(op)[shared], op.operands[1 - shared]
+            alike = op.operands[shared], own.batching, own.contracting, element_of(other), element_of(op.results[0])
+            groups.setdefault(alike, {}).setdefault(key, []).append(op)
+    return [
+        [first[0], *(op for each in rest for op in each)]
+        for first, *rest in (g.values() for g in groups.values())
+        if rest
+    ]
+
+
 def merged_by_xla(group: Sequence[ir.Operation], shared: int) -> list[ir.Operation]:
     """Return the products of ``group`` that XLA makes one of.
 
     Two are merged if one of them is small. So the small ones all are, and of the large ones one: the first.
     """
-    common = byte_size(group[0].operands[shared])
     part: list[ir.Operation] = []
     size = 0
     for op in group:
         more = byte_size(op.operands[1 - shared]) + byte_size(op.results[0])
-        if not part or min(size, more) + common <= _MOST_BYTES:
+        if not part or min(size, more) <= _MOST_BYTES:
             part.append(op)
             size += more
     return part if len(part) > 1 else []

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, DeviceName
-from xgpu.fusion.fallback import PRODUCT, VIEWS
-from xgpu.fusion.product_merges import is_left_to_xla, merged_by_xla, sharing, worth_merging
+from xgpu.fusion.fallback import PRODUCT, VIEWS, is_read_by_kernels
+from xgpu.fusion.product_merges import is_left_to_xla, merged_by_xla, sharing, sharing_turned, worth_merging
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.records import dataclass
 from xgpu.structure import copy_operation, is_argument, is_result_of, producer
@@ -18,10 +18,11 @@ _GENERATORS = ("stablehlo.constant", "stablehlo.iota")
 class SeparateProducts(BlockRewrite):
     """Keeps XLA from making one matrix product of several of one array where copying the operands takes longer.
 
-    XLA concatenates operands in memory whenever one product has at most 64 MB, in loops in each iteration: for few rows
-    it then moves the weights three times instead of once. It merges products that read the very same value, so all of a
-    group but the first read it behind an optimization barrier, which costs nothing: XLA removes it once merging is
-    over.
+    XLA concatenates operands in memory whenever those of one product and its result have at most 64 MB without what is
+    shared, in loops in each iteration: for few rows it then moves the weights three times instead of once. It turns
+    operands that lie differently, and copies the parts of the result for kernels. It merges products that read the very
+    same value, so all of a group but the first read it behind an optimization barrier, which costs nothing: XLA removes
+    it once merging is over.
     Needs: products in their final form, and marks of those that kernels compute. What asks which products share an
     operand runs before.
 
@@ -54,6 +55,10 @@ class SeparateProducts(BlockRewrite):
                 others = [op for op in merged if op not in kept]
                 for op in others if kept else others[1:]:
                     _separate(op, shared)
+            for _, *others in sharing_turned(products, shared):
+                for op in others:
+                    if is_read_by_kernels(op):
+                        _separate(op, shared)
 
 
 def _separate(op: ir.Operation, shared: int) -> None:

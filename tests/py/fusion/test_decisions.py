@@ -90,6 +90,11 @@ CASES: list[tuple[Callable[..., object], tuple[str, ...], str]] = [
     (_update, ("f32[64,64]", "s32[]"), r"multiply .*: stored by \w+: its reader updates in place an array"),
     (_loop, ("f32[64]", "f32[100,64]"), r"while of .*: stored by \w+: the last state of a loop that is one kernel"),
     (lambda x: jnp.sin(x.T), ("f32[64,64]",), r"sine .*: emitter: transpose: reading or writing would not coalesce"),
+    (
+        lambda x: (x.transpose(2, 0, 1), x.transpose(2, 1, 0)),
+        ("f32[128,128,48]",),
+        r"transpose .* and .*: two kernels: a tile moves elements in one way: a loop of both would read 25,165,824",
+    ),
     (lambda x: jnp.sin(x.T), ("f32[64,4]",), r"sine .*: emitter: loop: results are computed at their own indices"),
     (_beside, ("f32[64,32]",) * 2, r"emitter: reduce_row: neighbours in memory are combined"),
     (_update, ("f32[64,64]", "s32[]"), r"emitter: update_slice: it updates arrays in their own memory"),

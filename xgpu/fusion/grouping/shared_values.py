@@ -32,6 +32,7 @@ from xgpu.fusion.grouping.grouper import group_block
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping, WaitCounts
 from xgpu.fusion.grouping.joined_updates import joined_updates
 from xgpu.fusion.grouping.known_values import Known, may_be_stored
+from xgpu.fusion.grouping.separate_moves import separate_moves
 from xgpu.indexing.access import shape_of
 from xgpu.numbered_block import Number, NumberedBlock
 from xgpu.reasons import Reason
@@ -91,7 +92,7 @@ def group_operations(
         expected = {value: level for value, level in choice.items() if value not in known.stored_at}
         choice, more, why = _choose(known, families, costs, evaluations, target, expected)
         chosen = {block.values[value]: (level, why[value].reason) for value, level in reversed(choice.items())}
-        planned = grouping.storing(chosen, families)
+        planned, separated = separate_moves(grouping.storing(chosen, families), target)
         reasons = {block.values[value]: why[value].reason for value in more}
         if not reasons:
             # Only what no rule stores is one thread's work.
@@ -104,7 +105,7 @@ def group_operations(
             break
         awaited |= reasons
     recomputed = [each for each in reversed(why.values()) if each.verdict == Verdict.RECOMPUTED]
-    return planned, [*decisions.stored(planned.why_stored), *recomputed]
+    return planned, [*decisions.stored(planned.why_stored), *recomputed, *separated]
 
 
 def _choose(

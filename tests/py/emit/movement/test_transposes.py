@@ -18,6 +18,22 @@ def test_reshaped_transposes_take_a_tile():
     np.testing.assert_array_equal(compiled.run(x, sanitize=True)[0], x.T.reshape(8, 12, 64) + 1)
 
 
+def test_a_value_that_is_moved_in_several_ways_has_a_kernel_for_each() -> None:
+    """A loop would read a sector for each element of at least one, which a launch takes less time than."""
+
+    def function(x: Any) -> Any:
+        y = x * 2 + 1
+        return y.transpose(2, 0, 1), y.transpose(2, 1, 0) - 3, y.transpose(2, 0, 1) * y.transpose(2, 0, 1)
+
+    for shape, emitters in ((128, 128, 48), ["transpose", "transpose"]), ((64, 64, 48), ["loop"]):
+        text = f"f32[{','.join(map(str, shape))}]"
+        compiled = xgpu.compile(function, text)
+        assert [kernel.emitter for kernel in compiled.kernels] == emitters
+        x = numbers(text, 0)
+        for result, expected in zip(compiled.run(x), function(x), strict=True):
+            np.testing.assert_array_equal(result, expected)
+
+
 def test_reshaped_transposes_that_are_read_at_other_indices_too_are_left_to_the_loop():
     def function(x):
         columns = x.transpose(2, 3, 0, 1).reshape(4, 7, 2, 7, 34, 1)

@@ -233,6 +233,18 @@ def test_columns(case: Case, in_order: bool) -> None:
             assert is_exact(written, tiling.shape.result_shape), tiling
 
 
+@pytest.mark.parametrize("columns", [2, 3, 5, 7, 8, 9])
+def test_few_columns_of_what_caches_deliver_are_one_threads(columns: int) -> None:
+    """As of forces between all pairs of points: what is the same for all dimensions of a pair is read once."""
+    for rows in (7, 300, 3000):
+        tiling = tiling_of_columns(ReductionShape((50, rows, columns), (1,)), [], [4], device("sm_90a"), False)
+        assert tiling.schedule.vector == (columns if columns <= 8 else 1)
+        assert is_exact(tiling.reading(), tiling.shape.shape)
+    # An accumulator for each column and hero.
+    many = tiling_of_columns(ReductionShape((50, 300, 7), (1,)), [], [4] * 5, device("sm_90a"), False)
+    assert many.schedule.vector == 1
+
+
 @pytest.mark.parametrize("held", [0, 4, 24, 100])
 @pytest.mark.parametrize("accumulators", [[4], [4, 4], [8]], ids=str)
 def test_registers_bound_the_threads_of_columns(accumulators: list[int], held: int) -> None:

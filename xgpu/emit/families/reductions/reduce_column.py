@@ -66,6 +66,8 @@ LEAST_BYTES = 64
 """The same where multiprocessors would have nothing to do otherwise: two sectors of the cache."""
 MOST_ACCUMULATORS = 32
 """Accumulators of a thread, for all columns and heroes."""
+_FEW_COLUMNS = 8
+"""Columns that a thread has all of if no array has an element for each: what is the same in all is then read once."""
 MOST_TILE_BYTES = 32 * KIB
 """Shared memory of a block."""
 
@@ -77,7 +79,7 @@ class ColumnSchedule(BlockSchedule):
     ``unroll`` steps down the rows come together. A block has ``groups`` of threads, one for each stretch of columns.
     """
 
-    vector: int = power_of_two("Neighbouring columns of a thread.", most=MOST_ELEMENTS)
+    vector: int = whole_number("Neighbouring columns of a thread.", most=MOST_ELEMENTS)
     lanes: int = power_of_two("Threads over the columns.", most=WARP)
     row_lanes: int = power_of_two("Threads over the rows.", most=1024)
     groups: int = power_of_two("Stretches of columns of a block.", most=1024)
@@ -118,6 +120,8 @@ class ColumnSchedule(BlockSchedule):
         columns, rows = shape.kept[-1], shape.per_result
         vector = min(vector_length(widths), limit, power_of_two_below(MOST_ACCUMULATORS // len(accumulators)))
         vector = math.gcd(min(vector, alignment(starts)), columns)
+        if not widths and columns <= min(_FEW_COLUMNS, MOST_ACCUMULATORS // len(accumulators)):
+            vector = columns
         vectors, around = columns // vector, shape.results // columns
         bytes_ = max(1, vector * min(widths, default=32) // 8)
         line, least = (min(WARP, max(1, size // bytes_)) for size in (LINE_BYTES, LEAST_BYTES))

@@ -62,3 +62,24 @@ func.func @main(%x: tensor<16x4096xbf16>, %v: tensor<4096x32x128xbf16>, %w: tens
   %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x4096xbf16>, tensor<4096x8x128xbf16>) -> tensor<16x8x128xbf16>
   return %0, %1 : tensor<16x32x128xbf16>, tensor<16x8x128xbf16>
 }
+
+// -----
+
+// XLA would turn one of two operands that lie differently, and copy both results for the kernel that reads them. It may
+// where no kernel reads them.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<2x64x32xf32>
+// CHECK:         %[[P:.*]] = stablehlo.dot_general %arg0, %arg2,
+// CHECK:         %[[X:.*]] = stablehlo.optimization_barrier %arg2 : tensor<2x64x16xf32>
+// CHECK-NEXT:    stablehlo.dot_general %arg1, %[[X]],
+// CHECK:         stablehlo.dot_general %arg0, %arg3,
+// CHECK-NOT:     stablehlo.optimization_barrier
+// CHECK:         return
+func.func @main(%v: tensor<2x64x32xf32>, %w: tensor<2x32x64xf32>, %x: tensor<2x64x16xf32>, %y: tensor<2x64x16xf32>) -> (tensor<2x32x16xf32>, tensor<2x32x16xf32>, tensor<2x32x16xf32>) {
+  %0 = stablehlo.dot_general %v, %x, batching_dims = [0] x [0], contracting_dims = [1] x [1] : (tensor<2x64x32xf32>, tensor<2x64x16xf32>) -> tensor<2x32x16xf32>
+  %1 = stablehlo.dot_general %w, %x, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<2x32x64xf32>, tensor<2x64x16xf32>) -> tensor<2x32x16xf32>
+  %2 = stablehlo.add %0, %1 : tensor<2x32x16xf32>
+  %3 = stablehlo.dot_general %v, %y, batching_dims = [0] x [0], contracting_dims = [1] x [1] : (tensor<2x64x32xf32>, tensor<2x64x16xf32>) -> tensor<2x32x16xf32>
+  %4 = stablehlo.dot_general %w, %y, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<2x32x64xf32>, tensor<2x64x16xf32>) -> tensor<2x32x16xf32>
+  return %2, %3, %4 : tensor<2x32x16xf32>, tensor<2x32x16xf32>, tensor<2x32x16xf32>
+}
