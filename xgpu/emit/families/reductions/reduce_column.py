@@ -118,10 +118,7 @@ class ColumnSchedule(BlockSchedule):
         are the instructions that take in an element.
         """
         columns, rows = shape.kept[-1], shape.per_result
-        vector = min(vector_length(widths), limit, power_of_two_below(MOST_ACCUMULATORS // len(accumulators)))
-        vector = math.gcd(min(vector, alignment(starts)), columns)
-        if not widths and columns <= min(_FEW_COLUMNS, MOST_ACCUMULATORS // len(accumulators)):
-            vector = columns
+        vector = _columns_of_thread(columns, widths, min(limit, alignment(starts)), len(accumulators))
         vectors, around = columns // vector, shape.results // columns
         bytes_ = max(1, vector * min(widths, default=32) // 8)
         line, least = (min(WARP, max(1, size // bytes_)) for size in (LINE_BYTES, LEAST_BYTES))
@@ -185,6 +182,14 @@ class ColumnSchedule(BlockSchedule):
     def tiling(self, facts: Reductions) -> "ColumnTiling":
         """Return which thread reads what."""
         return ColumnTiling(facts.shape, self, not facts.is_commutative, max(facts.accumulator_bytes))
+
+
+def _columns_of_thread(columns: int, widths: Sequence[int], limit: int, accumulators: int) -> int:
+    """Return how many neighbouring columns a thread has, at most ``limit`` of what it reads as vectors."""
+    most = MOST_ACCUMULATORS // accumulators
+    if not widths and columns <= min(_FEW_COLUMNS, most):
+        return columns
+    return math.gcd(min(vector_length(widths), limit, power_of_two_below(most)), columns)
 
 
 def _registers(vector: int, accumulators: Sequence[int], held: int) -> int:
