@@ -96,6 +96,11 @@ CASES: list[tuple[Callable[..., object], tuple[str, ...], str]] = [
         r"transpose .* and .*: two kernels: a tile moves elements in one way: a loop of both would read 25,165,824",
     ),
     (lambda x: jnp.sin(x.T), ("f32[64,4]",), r"sine .*: emitter: loop: results are computed at their own indices"),
+    (
+        lambda x: sum(((x * x).sum(1) + k) ** 0.3 for k in range(5)),
+        ("f32[40000,128]",),
+        r"reduce .*: stored by \w+: one lane of each row would compute \d+ instructions from it: \d+.\d us, and to store",
+    ),
     (_beside, ("f32[64,32]",) * 2, r"emitter: reduce_row: neighbours in memory are combined"),
     (_update, ("f32[64,64]", "s32[]"), r"emitter: update_slice: it updates arrays in their own memory"),
     (

@@ -109,6 +109,7 @@ class _Grouper:
                 for made in op.results:
                     if made in awaited:
                         self._store(made, awaited[made])
+                        self._open.pop(made, None)
         taken = set(facts.results)
         for value in facts.results:
             if self._known.is_given(value) or self._show(value, taken):

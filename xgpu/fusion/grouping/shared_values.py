@@ -32,6 +32,7 @@ from xgpu.fusion.grouping.grouper import group_block
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping, WaitCounts
 from xgpu.fusion.grouping.joined_updates import joined_updates
 from xgpu.fusion.grouping.known_values import Known, may_be_stored
+from xgpu.fusion.grouping.long_epilogues import long_epilogues
 from xgpu.fusion.grouping.separate_moves import separate_moves
 from xgpu.indexing.access import shape_of
 from xgpu.numbered_block import Number, NumberedBlock
@@ -100,6 +101,7 @@ def group_operations(
             stored = grouping.stored_at.keys() | chosen.keys()
             reasons = dict.fromkeys(long_elements(by_kernels, stored, evaluations, target), _LONG)
             reasons = reasons or read_across(by_kernels, planned, families, target)
+            reasons = reasons or long_epilogues(planned, target)
             reasons = reasons or joined_updates(by_kernels, planned, evaluations, target)
         if not reasons:
             break
