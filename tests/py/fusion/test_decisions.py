@@ -99,7 +99,7 @@ CASES: list[tuple[Callable[..., object], tuple[str, ...], str]] = [
     (
         lambda x: sum(((x * x).sum(1) + k) ** 0.3 for k in range(5)),
         ("f32[40000,128]",),
-        r"reduce .*: stored by \w+: one lane of each row would compute \d+ instructions from it: \d+.\d us, and to store",
+        r"reduce .*: stored by \w+: one lane of each row would compute \d+ instructions from it: \d+.\d us, and to",
     ),
     (_beside, ("f32[64,32]",) * 2, r"emitter: reduce_row: neighbours in memory are combined"),
     (_update, ("f32[64,64]", "s32[]"), r"emitter: update_slice: it updates arrays in their own memory"),
