@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import Literal
 
 from xgpu.block_plan.graph import Carried, Graph, PlanNode
-from xgpu.block_plan.warps import Arrangement, form_of, is_one_matrix
+from xgpu.block_plan.warps import Arrangement, ResultForm, form_of
 from xgpu.dialects.attributes import BY_WARP_GROUPS
 from xgpu.records import dataclass
 
@@ -32,8 +32,8 @@ class Chains:
 
     where: dict[int, Where] = field(default_factory=dict)
     why: dict[int, str] = field(default_factory=dict)
-    form: dict[int, str] = field(default_factory=dict)
-    arranged: dict[str, Arrangement] = field(default_factory=dict)
+    form: dict[int, ResultForm] = field(default_factory=dict)
+    arranged: dict[ResultForm, Arrangement] = field(default_factory=dict)
     """The arrangement of the warps of products, by the form of their accumulators."""
 
 
@@ -104,7 +104,7 @@ def _copied(graph: Graph, carried: list[Carried], chains: Chains) -> list[tuple[
     return found
 
 
-def _forms(graph: Graph, threads: int, given: Mapping[int, Where]) -> dict[int, str]:
+def _forms(graph: Graph, threads: int, given: Mapping[int, Where]) -> dict[int, ResultForm]:
     """Return the tiles that can be in registers, each with the form of its accumulators."""
     dropped: set[int] = set()
     while True:
@@ -115,9 +115,9 @@ def _forms(graph: Graph, threads: int, given: Mapping[int, Where]) -> dict[int, 
         dropped.add(heavy)
 
 
-def _follow(graph: Graph, given: Mapping[int, Where], dropped: set[int]) -> dict[int, str]:
+def _follow(graph: Graph, given: Mapping[int, Where], dropped: set[int]) -> dict[int, ResultForm]:
     """Follow products through elementwise operations, and around steps until nothing is added."""
-    form: dict[int, str] = {}
+    form: dict[int, ResultForm] = {}
     while True:
         for node in graph.nodes:
             for tile in node.results:
@@ -137,15 +137,15 @@ def _follow(graph: Graph, given: Mapping[int, Where], dropped: set[int]) -> dict
         form |= {each.argument: added[each.result] for each in graph.carried if each.result in added}
 
 
-def _form_of(graph: Graph, node: PlanNode, form: Mapping[int, str]) -> str:
+def _form_of(graph: Graph, node: PlanNode, form: Mapping[int, ResultForm]) -> ResultForm | None:
     if node.kind == "product":
         return form_of(graph, node)
     if node.kind == "elementwise":
-        return next((form[tile] for tile in node.operands if tile in form), "")
-    return ""
+        return next((form[tile] for tile in node.operands if tile in form), None)
+    return None
 
 
-def _too_many(graph: Graph, threads: int, form: Mapping[int, str], given: Mapping[int, Where]) -> int | None:
+def _too_many(graph: Graph, threads: int, form: Mapping[int, ResultForm], given: Mapping[int, Where]) -> int | None:
     """Return the largest tile that some steps carry in registers if those are too many for a thread."""
     for number, node in enumerate(graph.nodes):
         if node.kind == "steps":
@@ -188,7 +188,7 @@ def _place_of_fragments(graph: Graph, node: PlanNode, tile: int, chains: Chains)
     return "fragments", "the threads that read its elements have computed them"
 
 
-def _reads_fragments(graph: Graph, reader: int, tile: int, form: str, chains: Chains) -> bool:
+def _reads_fragments(graph: Graph, reader: int, tile: int, form: ResultForm, chains: Chains) -> bool:
     """Whether an operation reads a tile element by element, where accumulators of this form are."""
     node = graph.nodes[reader]
     if node.kind == "write":
@@ -205,14 +205,14 @@ def _reads_fragments(graph: Graph, reader: int, tile: int, form: str, chains: Ch
     return False
 
 
-def _takes_left(graph: Graph, product: PlanNode, tile: int, form: str, chains: Chains) -> bool:
+def _takes_left(graph: Graph, product: PlanNode, tile: int, form: ResultForm, chains: Chains) -> bool:
     """Whether a product of warp groups takes a tile of accumulators as its left operand: each group has its rows."""
     if product.instruction != BY_WARP_GROUPS or product.operands.index(tile) or product.operands.count(tile) != 1:
         return False
     assert product.dimensions is not None, "a product has them"
     left, _ = product.dimensions
     lies_so = (tuple(left.own), tuple(left.contracting)) == ((0,), (1,)) and graph.tiles[tile].bits == _LEFT_BITS
-    lies_so = lies_so and is_one_matrix(form)
+    lies_so = lies_so and form.is_one_matrix
     arranged = {chains.arranged.get(each) for each in (form, form_of(graph, product))}
     return lies_so and len(arranged) == 1 and all(each is not None and each[1] == 1 for each in arranged)
 

@@ -11,11 +11,22 @@ ATOM_ROWS, ATOM_COLUMNS = 16, 8
 """Rows and columns of the result of one matrix instruction of a warp."""
 GROUP_WARPS, GROUP_ROWS, MOST_GROUP_COLUMNS = 4, 64, 256
 """Warps of a warp group, and the rows and most columns of the result of its instruction."""
-_FORM = ": "
-"""Stands between which dimensions are matrices and rows in a form, and the shape."""
 
 type Arrangement = tuple[int, int]
 """The numbers of warps down the rows of a product, and across its columns."""
+
+
+@dataclass(frozen=True)
+class ResultForm:
+    """The form of a product's results, equal for those that can lie alike in registers: ``fragment`` and shape."""
+
+    fragment: str
+    shape: tuple[int, ...]
+
+    @property
+    def is_one_matrix(self) -> bool:
+        """Whether they are one matrix, whose rows are one dimension."""
+        return self.fragment.endswith(" 0 1")
 
 
 @dataclass(frozen=True)
@@ -105,7 +116,7 @@ def arrangements(graph: Graph, warps: int, given: Mapping[int, Arrangement]) -> 
 
     ``given`` are those that are not to be chosen.
     """
-    forms: dict[str, list[int]] = {}
+    forms: dict[ResultForm, list[int]] = {}
     for number, node in enumerate(graph.nodes):
         if node.kind == "product":
             forms.setdefault(form_of(graph, node), []).append(number)
@@ -124,15 +135,10 @@ def asked_of(graph: Graph, number: int, given: Mapping[int, Arrangement]) -> Arr
     return next((given[each] for each in sorted(given) if form_of(graph, graph.nodes[each]) == form), None)
 
 
-def form_of(graph: Graph, product: PlanNode) -> str:
-    """Return a text that is equal for products whose results can lie alike in registers."""
+def form_of(graph: Graph, product: PlanNode) -> ResultForm:
+    """Return the form of a product's results."""
     (result,) = product.results
-    return f"{product.fragment}{_FORM}{graph.tiles[result].shape}"
-
-
-def is_one_matrix(form: str) -> bool:
-    """Whether results of a form are one matrix, whose rows are one dimension."""
-    return form.partition(_FORM)[0].endswith(" 0 1")
+    return ResultForm(product.fragment, graph.tiles[result].shape)
 
 
 def _arranged(graph: Graph, numbers: Sequence[int], warps: int) -> Arrangement:
