@@ -102,14 +102,18 @@ def walk(op: ir.Operation, *names: str, post_order: bool = True) -> list[ir.Oper
     The list is made first: operations may be erased, moved and made while it is gone through.
     """
     found: list[ir.Operation] = []
-    advance = ir.WalkResult.ADVANCE
+    add, advance = found.append, ir.WalkResult.ADVANCE
 
     def visit(nested: ir.Operation) -> ir.WalkResult:
-        if not names or nested.name in names:
-            found.append(nested)
+        add(nested)
         return advance
 
-    op.walk(visit, ir.WalkOrder.POST_ORDER if post_order else ir.WalkOrder.PRE_ORDER)
+    def visit_named(nested: ir.Operation) -> ir.WalkResult:
+        if nested.name in names:
+            add(nested)
+        return advance
+
+    op.walk(visit_named if names else visit, ir.WalkOrder.POST_ORDER if post_order else ir.WalkOrder.PRE_ORDER)
     return found
 
 

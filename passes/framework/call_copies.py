@@ -55,9 +55,10 @@ def callee_of(call: ir.Operation) -> str:
 
 
 def _facts(function: ir.Operation) -> _Function:
-    calls = Counter(callee_of(call) for call in walk(function, "func.call"))
+    inside = walk(function)
+    calls = Counter(callee_of(op) for op in inside if op.name == "func.call")
     is_fixed = KERNEL in function.attributes or COLD in function.attributes
-    return _Function(sum(1 for _ in walk(function)) - 1, calls, is_fixed)
+    return _Function(len(inside) - 1, calls, is_fixed)
 
 
 def _callers_first(table: dict[str, _Function]) -> list[str]:

@@ -4,17 +4,14 @@ import ast
 import re
 import subprocess
 import sys
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.py.sources import ROOT, Source, package_sources, sources_of_tests, walked
 from xgpu.passes.framework.registry import ROOMS
-
-ROOT = Path(__file__).resolve().parents[2]
 
 LAYERS = (
     (
@@ -95,63 +92,28 @@ LIT_KEYWORDS = frozenset({"RUN", "REQUIRES", "UNSUPPORTED", "XFAIL", "DEFINE", "
 LIT_SUFFIXES = frozenset({".mlir", ".hlo", ".test", ".py"})
 
 
-@dataclass(frozen=True)
-class Source:
-    """One Python file: where it is, and the name it is imported by ('' for what is not in the package)."""
-
-    path: Path
-    module: str
-    text: str
-
-    @property
-    def tree(self) -> ast.Module:
-        return ast.parse(self.text, str(self.path))
-
-    def place(self, line: int) -> str:
-        return f"{self.path}:{line}"
-
-
-def package_sources() -> list[Source]:
-    """Every Python file of the package, by the folders that pyproject.toml names."""
-    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    sources = []
-    for package, folder in setuptools["package-dir"].items():
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            parts = path.relative_to(ROOT / folder).with_suffix("").parts
-            name = ".".join([package, *(part for part in parts if part != "__init__")])
-            sources.append(Source(path.relative_to(ROOT), name, path.read_text()))
-    return sources
-
-
-def sources_of_tests() -> list[Source]:
-    """Every Python file of the tests."""
-    return [Source(path.relative_to(ROOT), "", path.read_text()) for path in sorted((ROOT / "tests").rglob("*.py"))]
-
-
 def imports(source: Source, modules: frozenset[str]) -> Iterator[tuple[int, str]]:
     """Yield line and full name of every module that ``source`` imports, anywhere in the file.
 
     ``from xgpu import ir`` imports ``xgpu.ir`` if that is one of ``modules``, else a name out of ``xgpu``. ``import
     xgpu`` alone imports nothing yet; each ``xgpu.name`` after it does.
     """
-    tree = source.tree
     bound = False
-    for node in ast.walk(tree):
+    for node in walked(source).imports:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name != "xgpu" or alias.asname:
                     yield node.lineno, alias.name
                 bound |= alias.name.split(".")[0] == "xgpu" and not alias.asname
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = absolute_name(source, node)
             for alias in node.names:
                 name = f"{base}.{alias.name}"
                 yield node.lineno, name if name in modules or base in BINDINGS_PARENTS else base
-    for node in ast.walk(tree):
-        if bound and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "xgpu":
-            name = f"xgpu.{node.attr}"
-            if not node.attr.startswith("__"):
-                yield node.lineno, name if name in modules else "xgpu"
+    for line, attribute in walked(source).attributes if bound else ():
+        name = f"xgpu.{attribute}"
+        if not attribute.startswith("__"):
+            yield line, name if name in modules else "xgpu"
 
 
 def absolute_name(source: Source, node: ast.ImportFrom) -> str:
@@ -215,11 +177,9 @@ def size_problems(sources: list[Source]) -> list[str]:
     for source in sources:
         if (lines := len(source.text.splitlines())) > MAX_FILE_LINES:
             problems.append(f"{source.path}: {lines} lines; at most {MAX_FILE_LINES}")
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                lines = (node.end_lineno or node.lineno) - node.lineno + 1
-                if lines > MAX_FUNCTION_LINES:
-                    problems.append(f"{source.place(node.lineno)}: {node.name} has {lines} lines; at most 50")
+        for line, name, lines in walked(source).functions:
+            if lines > MAX_FUNCTION_LINES:
+                problems.append(f"{source.place(line)}: {name} has {lines} lines; at most 50")
     return problems
 
 

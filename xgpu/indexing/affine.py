@@ -17,6 +17,7 @@ DIVISION_BY_INDEX = "is not affine: the divisor must be a constant"
 """Errors about an index expression that people wrote, without the expression, which comes first."""
 
 Substitution = Sequence["AffineExpr"] | Mapping[int, "AffineExpr"]
+_SEQUENCES = (tuple, list)
 
 
 class Atom:
@@ -215,9 +216,16 @@ class AffineExpr:
 
     def substitute(self, dims: Substitution | None = None, symbols: Substitution | None = None) -> "AffineExpr":
         """The expression with variables replaced: by a sequence all of a kind, by a mapping those that it names."""
-        if not self.terms:
+        terms = self.terms
+        if not terms:
             return self
-        parts = [(_substitute_atom(atom, dims, symbols), coefficient) for atom, coefficient in self.terms]
+        if len(terms) == 1:
+            ((atom, coefficient),) = terms
+            found = _substitute_atom(atom, dims, symbols)
+            if coefficient != 1:
+                found = found * coefficient
+            return found + self.constant if self.constant else found
+        parts = [(_substitute_atom(atom, dims, symbols), coefficient) for atom, coefficient in terms]
         return weighted_sum(parts, self.constant)
 
     def interval(self, dims: Sequence[Interval], symbols: Sequence[Interval] = ()) -> Interval:
@@ -457,9 +465,12 @@ def _substitute_atom(atom: Atom, dims: Substitution | None, symbols: Substitutio
         return inner // atom.divisor if isinstance(atom, FloorDiv) else inner % atom.divisor
     assert isinstance(atom, VARIABLES)
     values = dims if isinstance(atom, Dim) else symbols
-    if isinstance(values, tuple) or not (values is None or isinstance(values, Mapping)):
+    # To ask for a protocol takes longer than all else here.
+    if isinstance(values, _SEQUENCES):
         return values[atom.index]
-    found = None if values is None else values.get(atom.index)
+    if values is None:
+        return AffineExpr(((atom, 1),), 0)
+    found = values.get(atom.index) if isinstance(values, Mapping) else values[atom.index]
     return AffineExpr(((atom, 1),), 0) if found is None else found
 
 

@@ -1,5 +1,7 @@
 """The fragments of a matrix that the threads of a warp or warp group hold (PTX ISA, 9.7.14)."""
 
+from functools import cached_property
+
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -41,7 +43,7 @@ class Holders:
         """The rows of one product of a team."""
         return self.warps * _ROWS_OF_WARP
 
-    @property
+    @cached_property
     def accumulators(self) -> IndexingMap:
         """(thread)[half, eighth, neighbour] -> row and column in a team's product, and the number in the vector."""
         map_ = warpgroup_accumulators(self.columns, self.paired)

@@ -34,6 +34,8 @@ BARRIER, WARP_BARRIER = HOST_BARRIER, HOST_WARP_BARRIER
 SHUFFLE = HOST_SHUFFLES["xor"]
 SHUFFLE_FROM = HOST_SHUFFLES["idx"]
 _SHUFFLES = (SHUFFLE, SHUFFLE_FROM)
+SYNC_FUNCTIONS = frozenset((BARRIER, WARP_BARRIER, HOST_PAUSE, *_SHUFFLES))
+"""The functions at whose calls threads wait for each other."""
 
 # Block x, y, z and the context: a kernel's last parameters.
 _AFTER_THREAD = 4
@@ -90,7 +92,7 @@ def find_sites(module: ir.Module, kernel: ir.Operation) -> list[Site]:
 def _sync_callee(op: ir.Operation) -> str | None:
     callee = op.attributes.get("callee") if op.name == "llvm.call" else None
     name = ir.FlatSymbolRefAttr(callee).value if callee is not None else None
-    return name if name in (BARRIER, WARP_BARRIER, HOST_PAUSE, *_SHUFFLES) else None
+    return name if name in SYNC_FUNCTIONS else None
 
 
 def _steps(movable: Sequence[ir.Operation], following: ir.Operation) -> list[Site]:

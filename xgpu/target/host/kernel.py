@@ -7,8 +7,8 @@ from dataclasses import replace
 from xgpu import ir
 from xgpu.errors import CompilerError
 from xgpu.records import dataclass
-from xgpu.structure import copy_module
-from xgpu.target.host.block.calls import SITE_KINDS, block_calls, check_accumulators, complete_calls, whole_warps_of
+from xgpu.structure import copy_module, walk
+from xgpu.target.host.block.calls import SITE_KINDS, callee_of, check_accumulators, complete_calls, whole_warps_of
 from xgpu.target.host.block.state import state_bytes
 from xgpu.target.host.block_driver import DriverLaunch, cluster_driver, coroutine_driver, loop_driver
 from xgpu.target.host.context import (
@@ -19,12 +19,11 @@ from xgpu.target.host.context import (
     ContextTile,
     add_context,
     address_tiles,
-    defined_functions,
     is_tile,
     place_tiles,
     round_up,
 )
-from xgpu.target.host.coroutine import Site, find_sites, make_coroutine, sync_calls
+from xgpu.target.host.coroutine import SYNC_FUNCTIONS, Site, find_sites, make_coroutine
 from xgpu.target.host.labels import SourceOperation, place_of
 from xgpu.target.host.sanitizer import CheckedAccess, Checks, insert_checks
 from xgpu.target_machine import HOST_BLOCK_PREFIX, HOST_CHECKED_PREFIX
@@ -58,8 +57,10 @@ def make_ready(module: ir.Module, launch: DriverLaunch, buffers: Sequence[tuple[
     ``buffers`` tells of each buffer its bytes and whether it is read-only. Raises CompilerError for a kernel that the
     host cannot run.
     """
-    operations = [op.operation for op in module.body.operations]
-    if not sanitize and not any(is_tile(op) or (op.name == "llvm.func" and _has_calls(op)) for op in operations):
+    called = {callee_of(call) or "" for call in walk(module.operation, "llvm.call")}
+    in_blocks = any(name.startswith(HOST_BLOCK_PREFIX) for name in called)
+    has_tiles = any(is_tile(op.operation) for op in module.body.operations)
+    if not (sanitize or has_tiles or in_blocks or called & SYNC_FUNCTIONS):
         alone = _one_by_one(launch)
         return Ready(module, alone, loop_driver(alone))
     with module.context, ir.Location.unknown():
@@ -67,16 +68,11 @@ def make_ready(module: ir.Module, launch: DriverLaunch, buffers: Sequence[tuple[
         kernel = _function(copy, launch.name)
         add_context(copy)
         tiles = place_tiles(copy, kernel)
-        in_blocks = any(block_calls(function) for function in defined_functions(copy))
         if sanitize and in_blocks:
             check_accumulators(copy)
         checks = insert_checks(copy, kernel, tiles, buffers, in_blocks) if sanitize else None
         address_tiles(copy, tiles)
-        return _with_driver(copy, kernel, launch, tiles, checks)
-
-
-def _has_calls(function: ir.Operation) -> bool:
-    return bool(sync_calls(function) or block_calls(function))
+        return _with_driver(copy, kernel, launch, tiles, in_blocks, checks)
 
 
 def _one_by_one(launch: DriverLaunch) -> DriverLaunch:
@@ -85,12 +81,17 @@ def _one_by_one(launch: DriverLaunch) -> DriverLaunch:
 
 
 def _with_driver(
-    module: ir.Module, kernel: ir.Operation, launch: DriverLaunch, tiles: Sequence[ContextTile], checks: Checks | None
+    module: ir.Module,
+    kernel: ir.Operation,
+    launch: DriverLaunch,
+    tiles: Sequence[ContextTile],
+    in_blocks: bool,
+    checks: Checks | None,
 ) -> Ready:
     end = max([SHARED, *(tile.offset + tile.size for tile in tiles)])
     constants = tuple(checks.constants()) if checks else ()
     launch = replace(launch, has_context=True, constants=constants)
-    if any(block_calls(function) for function in defined_functions(module)):
+    if in_blocks:
         return _with_clusters(module, kernel, launch, end, checks)
     frames = round_up(end, FRAME_ALIGNMENT)
     launch = replace(_one_by_one(launch), frames=frames)

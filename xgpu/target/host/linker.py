@@ -20,7 +20,11 @@ from xgpu.target.host.block_driver import DRIVER_IR, RUN_BLOCKS, RUN_CHECKED_CLU
 from xgpu.target.host.float_conversions import HELPED_TYPES, HELPER_IR, HELPER_NAMES
 from xgpu.target.llvm.module import drop_unreached, optimize, parse_llvm_ir
 
-OPT_LEVEL = 3
+OPT_LEVEL = 2
+"""LLVM's level for kernels, and for what they call: at level 3 they take as long, and more time to compile."""
+CLUSTER_OPT_LEVEL = 1
+"""That of kernels whose threads wait at different places: most of the time is the runtime's, which LLVM sees calls of.
+"""
 CHECKED_OPT_LEVEL = 0
 """That of code which checks its accesses: checks are calls, which take most of its time, and LLVM moves little across.
 """
@@ -36,6 +40,13 @@ _LIBRARIES: dict[str, tuple[Callable[[], str], Sequence[str]]] = {
 _KEPT = 32
 """Modules that stay loaded though nobody uses them: functions are often thrown away and made again."""
 _LOCK = threading.RLock()
+
+
+def opt_level_of(llvm_ir: str, is_checked: bool) -> int:
+    """Return the level at which a kernel with its driver is compiled."""
+    if is_checked:
+        return CHECKED_OPT_LEVEL
+    return CLUSTER_OPT_LEVEL if f"@{RUN_CLUSTERS}(" in llvm_ir else OPT_LEVEL
 
 
 def machine(opt_level: int = OPT_LEVEL) -> llvm.TargetMachine:

@@ -25,7 +25,7 @@ from xgpu.target.host.context import ALIGNMENT, FRAME_ALIGNMENT, round_up
 from xgpu.target.host.coroutine import COROUTINE_INSTRUCTIONS
 from xgpu.target.host.kernel import make_ready
 from xgpu.target.host.kernel_source import BufferParameter, HostSource
-from xgpu.target.host.linker import CHECKED_OPT_LEVEL, OPT_LEVEL, link, machine
+from xgpu.target.host.linker import link, machine, opt_level_of
 from xgpu.target.llvm.export import export_llvm_ir
 
 INDEX_ARGUMENTS = 6
@@ -90,7 +90,7 @@ def load_source(source: HostSource) -> HostCode:
         raise InvalidInput(f"kernel '{source.name}' is for {source.triple}, and this machine is {machine().triple}")
     make = make_name(source.name)
     entry = entry_name(source.name)
-    opt_level = OPT_LEVEL if source.checks is None else CHECKED_OPT_LEVEL
+    opt_level = opt_level_of(source.llvm_ir, source.checks is not None)
     addresses, library = link(source.llvm_ir, [entry, make] if source.is_coroutine else [entry], opt_level)
     frame = _frame_bytes(addresses[make], len(source.parameters)) if source.is_coroutine else 0
     blocks = math.prod(source.cluster)

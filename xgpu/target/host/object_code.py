@@ -10,7 +10,7 @@ from xgpu.target.host.block.library import library_ir
 from xgpu.target.host.block_driver import DRIVER_IR, RUN_BLOCKS, RUN_CLUSTERS, entry_name, make_name
 from xgpu.target.host.float_conversions import HELPER_IR, HELPER_NAMES
 from xgpu.target.host.kernel_source import HostSource
-from xgpu.target.host.linker import OPT_LEVEL
+from xgpu.target.host.linker import OPT_LEVEL, opt_level_of
 from xgpu.target.llvm.module import optimize, parse_llvm_ir, set_options
 
 _BASELINES = {"x86_64": "x86-64", "aarch64": "generic"}
@@ -69,7 +69,7 @@ def baseline_machine() -> llvm.TargetMachine:
 def _optimized(llvm_ir: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     module = parse_llvm_ir(llvm_ir)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    optimize(module, machine, OPT_LEVEL, vectorize=True)
+    optimize(module, machine, opt_level_of(llvm_ir, is_checked=False), vectorize=True)
     return module
 
 

@@ -120,7 +120,7 @@ def _inputs(program: xgpu.Compiled, seed: int) -> list[Any]:
 def _exact(function: _Program, arrays: list[Any]) -> list[Any]:
     with jax.enable_x64():
         wide = [jnp.asarray(each if each.dtype == bool else each.astype(np.float64)) for each in arrays]
-        return [np.asarray(each) for each in jax.tree.leaves(function(*wide))]
+        return [np.asarray(each) for each in jax.tree.leaves(jax.jit(function)(*wide))]
 
 
 def _are_right(program: xgpu.Compiled, function: _Program, arrays: list[Any], dtype: str, checks: bool = True) -> None:

@@ -54,14 +54,15 @@ def test_sums_are_read_where_they_were_written(holders: Holders, most: int, neig
         width = min(most, holders.columns - first)
         written = {}
         held = {dims + symbols: holders.accumulators.evaluate(dims, symbols) for dims, symbols in _points(holders)}
-        for dims, (half, eighth) in panels.written(first, width).points():
-            byte, _ = _at(panels.written(first, width).evaluate(dims, (half, eighth)))
+        writing, reading = panels.written(first, width), panels.read(width)
+        for dims, (half, eighth) in writing.points():
+            byte, _ = _at(writing.evaluate(dims, (half, eighth)))
             for neighbour in range(2):
                 row, column, _ = _at(held[(*dims, half, eighth + first // 8, neighbour)])
                 written[dims[0] // holders.size, byte + 4 * neighbour] = (row, column - first)
         read = {}
-        for dims, symbols in panels.read(width).points():
-            row, column, byte = _at(panels.read(width).evaluate(dims, symbols))
+        for dims, symbols in reading.points():
+            row, column, byte = _at(reading.evaluate(dims, symbols))
             for neighbour in range(neighbours):
                 place = dims[0] // holders.size, byte + 4 * neighbour
                 assert place not in read
