@@ -319,6 +319,8 @@ unstack-reductions
   stablehlo.reduce
 update-single-windows
   stablehlo.scatter
+update-strided-windows
+  stablehlo.scatter
 widen-packed
   stablehlo.reduce
   xgpu.scan

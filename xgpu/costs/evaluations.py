@@ -18,7 +18,7 @@ from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE, updates_of
 from xgpu.analysis.placement import Placement, Reads, Scope
 from xgpu.costs.footprint import footprint
 from xgpu.costs.recomputation import LOAD, MOST_VISITED
-from xgpu.costs.repeats import Repeat
+from xgpu.costs.repeats import Loops, Repeat, loops_inside, times_alike
 from xgpu.costs.values import Weight, element_work, elements, instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import Shape
@@ -75,11 +75,12 @@ class Evaluations[K: KernelKind]:
         self._walks: dict[tuple[K, int, int], Scope] = {}
         # The members for which each scope is computed so many times.
         self._counts: dict[Scope, dict[float, Members]] = {}
+        self._loops: dict[Scope, Loops] = {}
         self.start()
 
     def start(self) -> None:
         """Forget all kernels; what is known of operations is kept."""
-        for table in (self._placements, self._roots, self._walks, self._counts):
+        for table in (self._placements, self._roots, self._walks, self._counts, self._loops):
             table.clear()
         # By the number of a value or operation. At which scopes members of a kernel want each value.
         self._wanted: list[dict[K, dict[Scope, Members]]] = [{} for _ in self.block.values]
@@ -158,14 +159,19 @@ class Evaluations[K: KernelKind]:
             child = scope
             if not is_own:
                 child = self._placements[kernel].child(known.reads, position, scope)
+                loops = self._loops.get(scope, {})
                 counts = self._counts.get(child)
                 if counts is None:
                     counts = self._counts[child] = {}
+                    if inside := loops_inside(known.reads, position, loops):
+                        self._loops[child] = inside
                 # The first reads at a scope tell how often it is computed.
                 if first := members & ~_union(counts):
-                    _include(
-                        counts, known.repeats[position].times(times, self._placements[kernel].is_called(scope)), first
+                    is_called, alike = (
+                        self._placements[kernel].is_called(scope),
+                        times_alike(known.reads, position, loops),
                     )
+                    _include(counts, known.repeats[position].times(times, is_called, alike), first)
             self._read_of[operand].setdefault(kernel, []).append((members, count))
             if is_made:
                 scopes = self._wanted[operand].setdefault(kernel, {})
@@ -252,6 +258,7 @@ class Evaluations[K: KernelKind]:
         placement, size = Placement(), self.block.elements(value)
         root = placement.root(self.block.shape(value))
         counts: dict[Scope, float] = {root: size}
+        loops: dict[Scope, Loops] = {root: {}}
         first = self.block.makers[value]
         assert first is not None
         wanted = {first: {root}}
@@ -266,6 +273,7 @@ class Evaluations[K: KernelKind]:
             scope = placement.place(self.block.operations[number], scopes)
             if scope not in counts:
                 counts[scope] = sum([counts[each] for each in scopes])
+                loops[scope] = {}
             times = counts[scope]
             total += times * known.instructions
             for position, operand in enumerate(known.operands):
@@ -273,7 +281,9 @@ class Evaluations[K: KernelKind]:
                 if not known.reads.own[position]:
                     child = placement.child(known.reads, position, scope)
                     if child not in counts:
-                        counts[child] = known.repeats[position].times(times, placement.is_called(scope))
+                        alike = times_alike(known.reads, position, loops[scope])
+                        counts[child] = known.repeats[position].times(times, placement.is_called(scope), alike)
+                        loops[child] = loops_inside(known.reads, position, loops[scope])
                 if known.immediate[position]:
                     continue
                 before = known.recomputed[position]

@@ -1,14 +1,14 @@
 """The frequency of reads: how often an operation reads an operand for each of its own elements."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import is_bitcast
 from xgpu.analysis.placement import Reads
 from xgpu.costs.footprint import footprint
 from xgpu.indexing.access import shape_of
-from xgpu.indexing.affine import AffineExpr, Dim, Mod
+from xgpu.indexing.affine import AffineExpr, Dim, Mod, Symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.records import dataclass
@@ -18,6 +18,12 @@ from xgpu.target_machine import WARP_SIZE
 _RUN = 8
 """Neighbouring elements of a result for which a thread computes a common value once."""
 
+type Loops = Mapping[int, int]
+"""The loops of a thread in which a value is computed: the dimensions of its indices that they count, and how far."""
+
+_LOOPING = ("reduce", "contract")
+"""Kinds of operations that read in a loop."""
+
 _SPAN = 4 * WARP_SIZE
 """Neighbouring elements of a result that a warp computes, of 32 bits."""
 
@@ -26,12 +32,14 @@ _SPAN = 4 * WARP_SIZE
 class Repeat:
     """The frequency of a read: ``factor`` times for each evaluation of its operation, and ``least`` times at least.
 
-    In a subgraph that others call it is ``called_factor`` times, as neighbours call it at indices of their own.
+    In a subgraph that others call it is ``called_factor`` times, as neighbours call it at indices of their own. Both
+    are of a thread that computes for ``shared`` neighbours once what they have in common.
     """
 
     factor: float
     called_factor: float
     least: int
+    shared: int
 
     @classmethod
     def of(cls, reads: Reads, position: int) -> "Repeat":
@@ -56,11 +64,39 @@ class Repeat:
         # Not the indices of gathers: chains of them execute four times the operations that would be counted.
         alike = _neighbours_alike(map_) if reads.kind == "indexing" and len(reads.accesses) == 1 else 1
         shared = _shared_by_neighbours(alike)
-        return cls(factor / shared, called / shared, footprint(map_) if alike > 1 else 0)
+        return cls(factor / shared, called / shared, footprint(map_) if alike > 1 else 0, shared)
 
-    def times(self, computed: float, is_called: bool) -> float:
-        """Return how often the read happens if its operation is computed so often, in a subgraph that others call."""
+    def times(self, computed: float, is_called: bool, in_loop: int = 1) -> float:
+        """Return how often the read happens if its operation is computed so often, in a subgraph that others call.
+
+        Of these times ``in_loop`` in turn are those of a thread's loop that all read the same.
+        """
+        computed *= min(1.0, self.shared / in_loop)
         return max((self.called_factor if is_called else self.factor) * computed, self.least)
+
+
+def loops_inside(reads: Reads, position: int, outside: Loops) -> Loops:
+    """Return the loops of a thread at which an access reads, of an operation that is computed inside of others."""
+    map_, found = reads.maps[position], {}
+    opens = reads.deferred[position] and reads.kind in _LOOPING
+    for number, result in enumerate(map_.results):
+        match result.terms:
+            case ((Symbol() as atom, 1),) if opens and not result.constant:
+                found[number] = map_.symbols[atom.index].size
+            case ((Dim() as atom, 1),) if not result.constant and atom.index in outside:
+                found[number] = outside[atom.index]
+    return found
+
+
+def times_alike(reads: Reads, position: int, loops: Loops) -> int:
+    """Return how many times in turn an access reads the same, in the loops in which its operation is computed.
+
+    Before code is generated, what does not depend on a loop is moved out of it.
+    """
+    if not loops or reads.kind != "indexing" or len(reads.accesses) > 1:
+        return 1
+    used = set[int]().union(*(result.variables()[0] for result in reads.maps[position].results))
+    return math.prod(size for dim, size in loops.items() if dim not in used)
 
 
 def _is_merged(op: ir.Operation, dimension: int) -> bool:

@@ -130,6 +130,7 @@ PREPARE: Pipeline = (
     ),
     ("flatten-concatenations", "before slices are taken of parts: there are fewer to look through"),
     ("slice-parts", "before scatters: the indices of one may be such slices of constants"),
+    ("update-strided-windows", "before other scatters: these are none any more"),
     ("update-single-windows", "before other scatters: these are none any more"),
     ("slice-single-windows", "before all that looks for the origin of a slice"),
     ("slice-parts", "again, of updates at known places"),

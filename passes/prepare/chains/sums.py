@@ -9,12 +9,15 @@ from xgpu.device import Device
 from xgpu.dialects.chain import returned
 from xgpu.emit.families.attention.sums_schedule import sums_problem
 from xgpu.emit.families.attention.writing import MOVES
+from xgpu.fusion.fallback import fallback_reason
 from xgpu.passes.prepare.chains.parts import ChainParts, Taken, last_moved
 from xgpu.structure import dtype_of, producer, users_of
 
 
 def write_sums(group: SumGroup, target: Device) -> dict[ir.Value, ir.Value] | str:
     """Write a chain for each end; return the results by what they are instead of, or why there are none."""
+    if all(fallback_reason(product) is None for product in (*group.products, *group.ends)):
+        return "kernels compute products of so few terms as a part of what reads them"
     results = [last_moved(end.results[0], _element_bytes(group)) for end in group.ends]
     chains = [chained_sums([result], group.products) for result in results]
     for chain in chains:

@@ -162,3 +162,14 @@ def test_pairs_that_are_read_at_two_places(is_merged):
         return y[:-2] * y[2:]
 
     assert _of_last_sum(function, "f32[64]") == pytest.approx((2 if is_merged else 1) * (126 if is_merged else 124))
+
+
+@pytest.mark.parametrize(("limits", "inner"), [(7, 1), (32, 1), (5, 3)])
+def test_what_all_steps_of_a_thread_s_loop_read_is_computed_once(limits, inner):
+    """Before code is generated, it is moved out of the loop."""
+
+    def function(x):
+        limit = jnp.arange(limits, dtype=jnp.float32)
+        return jnp.sum(jnp.exp(x)[..., None] * inner > limit, -1)
+
+    assert _count_of(function, f"f32[64,{inner}]", "stablehlo.exponential") == 64 * inner

@@ -168,3 +168,14 @@ def test_chains_are_expected_faster_where_weights_are_many() -> None:
     assert costs.are_sums_fast([(few, 2)], 2, target)
     tall = costs.AttentionSizes(1, 256, 65536, 64, 64)
     assert not costs.are_sums_fast([(tall, 2)], 2, target)
+
+
+def test_products_of_few_terms_are_part_of_what_reads_them() -> None:
+    """Filters multiply by a matrix of 4 x 4 for each time: tiles would be empty, and blocks take them in turn."""
+
+    def step(gain: Any, matrix: Any, mean: Any, information: Any) -> Any:
+        return gain @ (mean + matrix @ information)
+
+    filters = jax.vmap(jax.vmap(step), (None, None, 0, 0))
+    program = xgpu.compile(filters, *["f32[256,4,4]"] * 2, *["f32[64,256,4]"] * 2, target="sm_90a")
+    assert {kernel.emitter for kernel in program.kernels} == {"loop"}

@@ -1,4 +1,7 @@
-"""Scatters of one window at a known place that is most of the array: updates of slices, part of other kernels."""
+"""Scatters to known places that are most of the array: updates of slices, part of other kernels.
+
+That is one window, or windows at equal distances.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -149,3 +152,69 @@ def test_a_row_of_a_stack_is_another_row(number, update):
     assert [launch.kernel.emitter for launch in compiled.launches] == ["loop"]
     inputs = compiled.random_inputs(1)
     np.testing.assert_array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
+
+
+PLACES = {
+    "even": np.s_[:, :, ::2],
+    "odd of an odd number": np.s_[:, :, 1::2],
+    "one of three": np.s_[:, :, 2::3],
+    "two dimensions": np.s_[:, ::2, 1::2],
+    "a window beside": np.s_[:, 1:, ::3],
+    "a part": np.s_[:, :, 3:11:2],
+    "given as numbers": np.s_[:, :, np.arange(0, 13, 4)],
+}
+STRIDED = {
+    "set": lambda x, places, u: x.at[places].set(u),
+    "add": lambda x, places, u: x.at[places].add(u),
+    "max": lambda x, places, u: x.at[places].max(u),
+}
+
+
+@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("update", STRIDED.values(), ids=STRIDED)
+@pytest.mark.parametrize("dtype", ["f32", "s8"])
+def test_places_at_equal_distances_are_a_part_of_a_loop(places, update, dtype):
+    shape = ",".join(map(str, np.empty((6, 16, 13))[places].shape))
+    compiled = xgpu.compile(lambda x, u: update(x, places, u) * 2, f"{dtype}[6,16,13]", f"{dtype}[{shape}]")
+    assert [kernel.emitter for kernel in compiled.kernels] == ["loop"]
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
+
+
+def _rotary(x, cosines, sines):
+    even, odd = x[..., ::2], x[..., 1::2]
+    result = jnp.zeros_like(x).at[..., ::2].set(even * cosines - odd * sines)
+    return result.at[..., 1::2].set(even * sines + odd * cosines)
+
+
+def test_rotary_embeddings_put_together_of_even_and_odd_elements_are_one_kernel():
+    compiled = xgpu.compile(_rotary, "f32[2,64,4,128]", "f32[64,1,64]", "f32[64,1,64]")
+    assert [kernel.emitter for kernel in compiled.kernels] == ["loop"]
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_allclose(compiled.run(*inputs)[0], compiled.reference(*inputs)[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("update", "emitter"),
+    [
+        (lambda x, u: x.at[::64].add(u), "scatter"),
+        (lambda x, u: x.at[::64].set(u), "update_slice"),
+        # The stride divides the rows only with another one.
+        (lambda x, u: x[1:].at[::64].set(u), "scatter"),
+    ],
+)
+def test_few_rows_are_updated_in_place(update, emitter):
+    compiled = xgpu.compile(update, "f32[4096,64]", "f32[64,64]")
+    assert [launch.kernel.emitter for launch in compiled.launches][-1] == emitter
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
+
+
+def test_equal_places_stay_a_scatter():
+    def function(x, u):
+        return x.at[jnp.zeros(8, jnp.int32), jnp.arange(8)[:, None] * 2].add(u)
+
+    compiled = xgpu.compile(function, "f32[4,16]", "f32[8,8]")
+    assert "scatter" in compiled.ir("fusions")
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_allclose(compiled.run(*inputs)[0], compiled.reference(*inputs)[0], rtol=1e-5, atol=1e-5)
