@@ -59,22 +59,34 @@ class KernelWalk:
         """The arrays that the threads go over."""
         return [value for hero in self.heroes for value in list(hero.operands)[: len(hero.results)]]
 
-    def reads_last(self, root: ir.Value, value: ir.Value, stored: Stored) -> bool:
-        """Whether no later stage than that which stores ``root`` reads ``value``.
+    def overwrites_last(self, root: ir.Value, value: ir.Value, stored: Stored) -> bool:
+        """Whether nothing reads an element of ``value`` when a thread has stored ``root`` in its place.
 
-        Heroes that need each other's results are reduced in stages, each of which goes over the operands' elements.
-        What is stored once for each row is stored after all of them.
+        All that is walked, and the roots, may read the element at their own indices. Threads have roots that are stored
+        in another order at other indices than the rest. Heroes that need each other's results are reduced in stages,
+        each of which goes over the operands' elements. What is stored once for each row is stored after all of them.
         """
-        if not self.heroes or math.prod(shape_of(root)) < math.prod(shape_of(self.walked[0])):
-            return True
-        stages = longest_chains(in_order(backward_slice([*self.roots, *self.walked], stored)), self.heroes.__contains__)
+
+        def is_given(each: ir.Value) -> bool:
+            return stored(each) or defining_op(each) in self.heroes
 
         def is_read_by(start: ir.Value) -> bool:
-            of_stage = backward_slice([start], lambda each: stored(each) or defining_op(each) in self.heroes)
-            return start == value or any(value in op.operands for op in of_stage)
+            slice_ = backward_slice([start], is_given)
+            return start == value or any(value in (*op.operands, *captured(op)) for op in slice_)
 
-        last = stages.get(root, 0)
-        return not any(stages.get(each, 0) > last and is_read_by(each) for each in {*self.roots, *self.walked})
+        turned = self.turned(is_given)
+        if any(map(is_read_by, {*self.roots, *self.walked} - {root} if root in turned else turned)):
+            return False
+        if not self.heroes or math.prod(shape_of(root)) < math.prod(shape_of(self.walked[0])):
+            return True
+        made = [*self.roots, *(value for hero in self.heroes for value in hero.results)]
+        chains = longest_chains(in_order(backward_slice(made, stored)), self.heroes.__contains__)
+        last = chains.get(root, 0)
+        later = [each for each in self.roots if chains.get(each, 0) > last]
+        for hero in self.heroes:
+            if chains.get(hero.results[0], 1) - 1 > last:
+                later += list(hero.operands)
+        return not any(map(is_read_by, later))
 
     def turned(self, is_given: Stored) -> set[ir.Value]:
         """Return the roots that threads store for which they have the heroes' results in another order."""
@@ -192,7 +204,7 @@ def overwritten_where_read(
         if value is not None and readers[value] == 1:
             own, moved = reads[number]
             if value in own - moved:
-                is_overwritten = parts[number].reads_last(root, value, stored)
+                is_overwritten = parts[number].overwrites_last(root, value, stored)
             else:
                 is_overwritten = value in moved and _Reads(parts[number], value, stored).end_before(root)
             if is_overwritten:

@@ -415,6 +415,34 @@ def test_results_of_two_shapes_are_computed_before_a_state_is_overwritten(axis):
     assert [max(each) >= 0 for each in found] == [True]
 
 
+@pytest.mark.parametrize("is_program", [False, True], ids=["reduction", "program"])
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("steps", [
+    lambda h, a, b: (h.T + b, 0.3 * h + 0.1),
+    lambda h, a, b: (h + b, 0.3 * h.T + 0.1),
+    lambda h, a, b: (h.T + a, 0.3 * h.T + 0.1 * b),
+    lambda h, a, b: ((h * 2).T + 0.5 * b.T, 0.3 * h + 0.1 * a),
+], ids=["turned", "other", "alike", "read_turned"])  # fmt: skip
+def test_states_that_are_stored_in_another_order_than_they_are_read(is_program, axis, steps):
+    """The thread that stores an element in another order is not the one that reads it in this."""
+
+    def step(x, a, b):
+        highest = x.max(axis, keepdims=True)
+        h = jnp.exp(x - highest).sum(axis) / 8 if is_program else x.sum(axis)
+        return 0.5 * x + 0.01 * (highest if is_program else 1), *steps(h, a, b)
+
+    shape = "f32[64,16,16]" if axis == 0 else "f32[16,16,64]"
+    _in_a_loop(step, shape, "f32[16,16]", "f32[16,16]")
+
+
+def test_cubes_that_are_stored_in_several_orders():
+    def step(x, a, b):
+        total = x.sum(-1)
+        return 0.5 * x, total.transpose(2, 1, 0) + b, (total + a.transpose(2, 1, 0)).transpose(2, 0, 1)
+
+    _in_a_loop(step, "f32[6,6,6,64]", "f32[6,6,6]", "f32[6,6,6]")
+
+
 def test_a_state_that_is_stored_twice_is_overwritten_once():
     def step(x, y):
         new = jnp.cos(x) + y
