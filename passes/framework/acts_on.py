@@ -275,6 +275,9 @@ slice-parts
 slice-single-windows
   stablehlo.dynamic_slice
   stablehlo.gather
+sort-short-rows
+  chlo.top_k
+  stablehlo.sort
 split-chains{target=sm_90a parts=0}
   xgpu.chain
 split-complex-constants

@@ -45,6 +45,7 @@ NORMALIZE: Pipeline = (
 
 PREPARE: Pipeline = (
     ("func.func(trivial-dce)", "first: a product that nothing uses would have what it reads stored"),
+    ("sort-short-rows", "before other sorts: these are none any more"),
     ("expand-sorts{{runs={control_flow}}}", "before all that looks at loops, some of which it makes"),
     ("expand-transforms{{runs={control_flow}}}", "before all that looks at products, which it makes"),
     ("expand-convolutions{{runs={control_flow}}}", "before all that looks at products, which it makes"),

@@ -6,16 +6,15 @@ from typing import ClassVar, Literal
 
 from xgpu import ir
 from xgpu.hlo.chlo import TOP_K
-from xgpu.hlo.scan_op import is_elementwise
-from xgpu.hlo.stablehlo_builder import Value, fill_region, hlo, reshape, shape_of, tensor
+from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.passes.prepare.sorting.elements import SortedRows, SortOrder
 from xgpu.passes.prepare.sorting.merges import places_in_merged
+from xgpu.passes.prepare.sorting.orders import SORT, numbered, order_of_largest, order_of_sort
 from xgpu.passes.prepare.sorting.ranks import places_in_tiles
 from xgpu.records import dataclass
-from xgpu.structure import element_of, is_constant, producer, replace_op
+from xgpu.structure import replace_op
 
-_SORT = "stablehlo.sort"
 _LONGEST = 4096
 """Elements of the longest row that may be a tile by itself."""
 _TILES = (64, 128, 256, 512, 1024)
@@ -47,7 +46,7 @@ class ExpandSorts(OperationRewrite):
     """
 
     NAME: ClassVar[str] = "expand-sorts"
-    OPERATIONS: ClassVar[frozenset[str]] = frozenset((_SORT, TOP_K))
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((SORT, TOP_K))
 
     runs: Literal["xla", "launches"] = "launches"
     """The executor of the program."""
@@ -60,47 +59,17 @@ class ExpandSorts(OperationRewrite):
         if op.name == TOP_K:
             replace_op(op, _largest(op))
             return
-        region = op.regions[0].blocks[0]
-        _take_constants(region)
-        if is_elementwise(region) and (order := SortOrder.of(region)).keys:
+        if (order := order_of_sort(op)) is not None:
             axis = ir.IntegerAttr(op.attributes["dimension"]).value
             replace_op(op, _sorted(list(op.operands), axis, order))
 
 
-def _take_constants(region: ir.Block) -> None:
-    """Give a region constants of its own for those around it that it uses."""
-    own = {result for view in region.operations for result in view.operation.results}
-    for op in [view.operation for view in region.operations]:
-        for position, operand in enumerate(op.operands):
-            if operand not in own and is_constant(operand):
-                with ir.InsertionPoint.at_block_begin(region):
-                    copy = producer(operand).clone()
-                own.update(copy.results)
-                op.operands[position] = copy.results[0]
-
-
 def _largest(op: ir.Operation) -> list[Value]:
     """Return the largest elements of rows, and where they are."""
-    (array,) = op.operands
-    shape = shape_of(array)
-    axis, most = len(shape) - 1, shape_of(op.results[0])[-1]
-    numbers = hlo.iota(tensor(shape, element_of(op.results[1])), axis)
-    # The region is a part of no program: it says what comes first.
-    sort = ir.Operation.create(_SORT, [array.type], [array], {"dimension": _i64(axis)}, regions=1)
-    scalar = tensor([], element_of(array))
-    fill_region(sort, [scalar, scalar], _is_larger)
-    result = _sorted([array, numbers], axis, SortOrder(sort.regions[0].blocks[0], (0,)))
-    sort.erase()
-    limits = [*shape[:-1], most]
+    shape = shape_of(op.operands[0])
+    limits = [*shape[:-1], shape_of(op.results[0])[-1]]
+    result = _sorted(numbered(op), len(shape) - 1, order_of_largest(op))
     return [hlo.slice(each, [0] * len(shape), limits, [1] * len(shape)) for each in result]
-
-
-def _is_larger(pair: Sequence[Value]) -> list[Value]:
-    kind = None
-    if isinstance(element_of(pair[0]), ir.FloatType):
-        kind = hlo.ComparisonTypeAttr.get("TOTALORDER")
-    left, right = pair
-    return [hlo.compare(left, right, hlo.ComparisonDirectionAttr.get("GT"), compare_type=kind)]
 
 
 def _sorted(operands: list[Value], axis: int, order: SortOrder) -> list[Value]:
@@ -135,7 +104,3 @@ def _tile(rows: SortedRows) -> int:
 
 def _turned(value: Value, order: Sequence[int]) -> Value:
     return value if list(order) == sorted(order) else hlo.transpose(value, list(order))
-
-
-def _i64(number: int) -> ir.Attribute:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)

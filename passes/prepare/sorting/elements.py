@@ -38,6 +38,11 @@ class SortOrder:
         used = (number for number, each in enumerate(arguments) if list(each.uses))
         return cls(region, tuple(sorted({number // 2 for number in used})))
 
+    @property
+    def operations(self) -> int:
+        """The number of operations that tell of two elements whether the first comes before the second."""
+        return len(self.region.operations) - 1
+
     def is_before(self, left: Sequence[Value], right: Sequence[Value]) -> Value:
         """Return where the keys ``left`` come before ``right``, arrays of one shape."""
         pairs = {key: pair for key, *pair in zip(self.keys, left, right, strict=True)}
