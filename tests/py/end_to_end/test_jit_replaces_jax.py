@@ -248,10 +248,10 @@ def wide_inside(x: jax.Array) -> jax.Array:
 
 
 def test_wide_values_inside_a_narrow_program() -> None:
-    text = jax.jit(xgpu.jit(wide_inside)).trace(jnp.arange(4.0)).lower(lowering_platforms=("cuda",)).as_text()
+    text = jax.jit(xgpu.jit(wide_inside)).trace(jnp.arange(40.0)).lower(lowering_platforms=("cuda",)).as_text()
     launches = [line for line in text.splitlines() if "xla.gpu.ptx" in line]
     assert launches
-    assert all("tensor<4xf64>" in line for line in launches)
+    assert all("tensor<40xf64>" in line for line in launches)
 
 
 def test_options_for_xla_are_the_callers(monkeypatch):
