@@ -45,7 +45,7 @@ def sharing(
 
 
 def sharing_turned(products: Iterable[ir.Operation], shared: int) -> list[list[ir.Operation]]:
-    """Return the products that share their operand number ``shared`` as `sharing` has it, but for how the others lie.
+    """Return the products that share their operand number ``shared`` in the same way, whose others lie differently.
 
     XLA turns these when it merges products. Of each group, the first stands for all whose others lie as its own does.
     """

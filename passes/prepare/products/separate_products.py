@@ -47,17 +47,20 @@ class SeparateProducts(BlockRewrite):
         """Separate the products of ``block`` that XLA would merge at a loss."""
         products = [op for op in operations_of(block, self.OPERATIONS) if is_left_to_xla(op)]
         for shared in (0, 1):
+            together = set[ir.Value]()
             for group in sharing(products, shared):
                 merged = merged_by_xla(group, shared)
                 if not merged or _is_generated(group[0].operands[shared]):
                     continue
                 kept = worth_merging(merged, shared, self.target.device, are_hoisted=False)
+                together.update(op.results[0] for op in kept)
                 others = [op for op in merged if op not in kept]
                 for op in others if kept else others[1:]:
                     _separate(op, shared)
             for _, *others in sharing_turned(products, shared):
                 for op in others:
-                    if is_read_by_kernels(op):
+                    is_free = op.results[0] not in together and not _is_generated(op.operands[shared])
+                    if is_free and is_read_by_kernels(op):
                         _separate(op, shared)
 
 

@@ -67,7 +67,7 @@ LEAST_BYTES = 64
 MOST_ACCUMULATORS = 32
 """Accumulators of a thread, for all columns and heroes."""
 _FEW_COLUMNS = 8
-"""Columns that a thread has all of if no array has an element for each: what is the same in all is then read once."""
+"""Columns that a thread has all of if no array is as large as the operands: what is the same in all is read once."""
 MOST_TILE_BYTES = 32 * KIB
 """Shared memory of a block."""
 
@@ -157,7 +157,7 @@ class ColumnSchedule(BlockSchedule):
     def in_block(self, threads: int, facts: Reductions) -> Self:
         """More stretches of columns, or threads without one, and fewer columns of a thread if the tile has no room."""
         wider = replace(self, groups=threads // (self.lanes * self.row_lanes))
-        while wider.vector > 1 and wider.tile_bytes(facts) > MOST_TILE_BYTES:
+        while wider.vector % 2 == 0 and wider.tile_bytes(facts) > MOST_TILE_BYTES:
             wider = replace(wider, vector=wider.vector // 2)
         return wider
 
