@@ -21,9 +21,11 @@ _MOST_COPIES = 1000
 class ChainTiles(Pass):
     """Chooses where each tile is kept: in shared memory, in registers after a product, or nowhere (computed again).
 
-    Elementwise operations follow the product whose result they read, on its accumulators; constants, broadcasts, and
-    what one operation reads once are computed where they are read. Where an operation reads accumulators in another
-    way, a copy of the tile in shared memory is made for it, and where a step cannot compute what it yields in place.
+    Elementwise operations follow the product whose result they read, on its accumulators, and so do reductions of rows
+    that a warp has whole: all threads of a row have the result, and what is computed from it is in registers, too.
+    Constants, broadcasts, and what one operation reads once are computed where they are read. Where an operation reads
+    accumulators in another way, a copy of the tile in shared memory is made for it, and where a step cannot compute
+    what it yields in place.
     Products get an arrangement of the block's warps that reads the fewest elements. Where warp groups multiply, each
     has whole rows if it can, and a left operand of 16 bits that follows another product stays in registers, too. A tile
     of which a layout, panels, a swizzle, a copy or an offset is given is in shared memory; if another place is given

@@ -2,7 +2,9 @@
 
 Mirage puts unary operations behind the operation that they follow, and accumulators of up to 192 elements a thread into
 registers (its transpiler's notes, "threadblock level data reuse" and "accumulator in register file"). Here any
-elementwise operation follows a product, whose other operands are read where the accumulators are.
+elementwise operation follows a product, whose other operands are read where the accumulators are. So does the reduction
+of rows that a warp has whole: its threads exchange what each has of a row, and all have the result. Numbers of rows
+follow each other in the same way, and go into what is computed of elements by a broadcast.
 """
 
 from collections.abc import Mapping
@@ -10,7 +12,7 @@ from dataclasses import field
 from typing import Literal
 
 from xgpu.block_plan.graph import Carried, Graph, PlanNode
-from xgpu.block_plan.warps import Arrangement, ResultForm, form_of
+from xgpu.block_plan.warps import Arrangement, ResultForm, form_of, is_of_rows, rows_form
 from xgpu.dialects.attributes import BY_WARP_GROUPS
 from xgpu.records import dataclass
 
@@ -58,7 +60,7 @@ def choose(
     ``arranged`` is how warps share products, by node, without which none reads its left operand from registers.
     """
     by_form = {form_of(graph, graph.nodes[number]): each for number, each in (arranged or {}).items()}
-    chains = Chains(form=_forms(graph, threads, given), arranged=by_form)
+    chains = Chains(form=_forms(graph, threads, given, by_form), arranged=by_form)
     for number in reversed(range(len(graph.nodes))):
         node = graph.nodes[number]
         for tile in node.results:
@@ -104,24 +106,28 @@ def _copied(graph: Graph, carried: list[Carried], chains: Chains) -> list[tuple[
     return found
 
 
-def _forms(graph: Graph, threads: int, given: Mapping[int, Where]) -> dict[int, ResultForm]:
+def _forms(
+    graph: Graph, threads: int, given: Mapping[int, Where], arranged: Mapping[ResultForm, Arrangement]
+) -> dict[int, ResultForm]:
     """Return the tiles that can be in registers, each with the form of its accumulators."""
     dropped: set[int] = set()
     while True:
-        form = _follow(graph, given, dropped)
+        form = _follow(graph, given, dropped, arranged)
         heavy = _too_many(graph, threads, form, given)
         if heavy is None:
             return form
         dropped.add(heavy)
 
 
-def _follow(graph: Graph, given: Mapping[int, Where], dropped: set[int]) -> dict[int, ResultForm]:
-    """Follow products through elementwise operations, and around steps until nothing is added."""
+def _follow(
+    graph: Graph, given: Mapping[int, Where], dropped: set[int], arranged: Mapping[ResultForm, Arrangement]
+) -> dict[int, ResultForm]:
+    """Follow products through elementwise operations, reductions of rows, and around steps until nothing is added."""
     form: dict[int, ResultForm] = {}
     while True:
         for node in graph.nodes:
             for tile in node.results:
-                if (found := _form_of(graph, node, form)) and given.get(tile, "fragments") == "fragments":
+                if (found := _form_of(graph, node, form, arranged)) and given.get(tile, "fragments") == "fragments":
                     form[tile] = found
         added = {
             each.result: form[each.yielded]
@@ -137,11 +143,16 @@ def _follow(graph: Graph, given: Mapping[int, Where], dropped: set[int]) -> dict
         form |= {each.argument: added[each.result] for each in graph.carried if each.result in added}
 
 
-def _form_of(graph: Graph, node: PlanNode, form: Mapping[int, ResultForm]) -> ResultForm | None:
+def _form_of(
+    graph: Graph, node: PlanNode, form: Mapping[int, ResultForm], arranged: Mapping[ResultForm, Arrangement]
+) -> ResultForm | None:
     if node.kind == "product":
         return form_of(graph, node)
     if node.kind == "elementwise":
         return next((form[tile] for tile in node.operands if tile in form), None)
+    if is_of_rows(graph, node) and node.operands[0] in form:
+        of = form[node.operands[0]]
+        return rows_form(of, arranged.get(of))
     return None
 
 
@@ -199,10 +210,25 @@ def _reads_fragments(graph: Graph, reader: int, tile: int, form: ResultForm, cha
         return all(chains.form.get(each.result, form) == form for each in graph.carried_by(reader) if each.init == tile)
     if node.kind == "product":
         return _takes_left(graph, node, tile, form, chains)
+    if node.kind == "reduce":
+        rows = rows_form(form, chains.arranged.get(form)) if is_of_rows(graph, node) else None
+        return rows is not None and chains.form.get(node.results[0]) == rows
+    if node.kind == "spread":
+        return _goes_into_rows(graph, node, form, chains)
     if node.kind == "yield":
         carried = [each for each in graph.carried if graph.nodes[each.steps].body == node.region]
         return all(chains.form.get(each.result) == form for each in carried if each.yielded == tile)
     return False
+
+
+def _goes_into_rows(graph: Graph, spread: PlanNode, form: ResultForm, chains: Chains) -> bool:
+    """Whether a broadcast of numbers of rows is computed where the threads are that have them."""
+    (result,) = spread.results
+    if spread.axes != (0,) or chains.where[result] != "computed":
+        return False
+    readers = [graph.nodes[number] for number in graph.readers[result]]
+    into = [chains.form.get(node.results[0]) if node.kind == "elementwise" else None for node in readers]
+    return all(each is not None and rows_form(each, chains.arranged.get(each)) == form for each in into)
 
 
 def _takes_left(graph: Graph, product: PlanNode, tile: int, form: ResultForm, chains: Chains) -> bool:

@@ -52,6 +52,17 @@ class WarpProduct:
         return cls(*sizes)
 
 
+def rows_form(form: ResultForm, arranged: Arrangement | None) -> ResultForm | None:
+    """Return the form of one number for each row of results, in all threads that have elements of it.
+
+    None if no warp has whole rows. Products of as many rows have the same form, whatever their columns are.
+    """
+    is_whole = arranged is not None and arranged[1] == 1 and math.prod(form.shape[1:]) % ATOM_COLUMNS == 0
+    if arranged is None or not is_whole or not form.is_one_matrix:
+        return None
+    return ResultForm(f"rows of {arranged[0]} warps", form.shape[:1])
+
+
 def elements_read(product: WarpProduct, down: int, across: int) -> int:
     """Return how many elements of the operands all warps read: each those of its rows and of its columns."""
     rows, columns = (
@@ -67,16 +78,17 @@ def busiest(product: WarpProduct, down: int, across: int) -> int:
     return product.batch * math.ceil(rows / down) * math.ceil(columns / across)
 
 
-def arrange(products: list[WarpProduct], warps: int) -> Arrangement:
+def arrange(products: list[WarpProduct], warps: int, by_rows: bool = False) -> Arrangement:
     """Return how many warps are down the rows and across the columns of products that share registers' form.
 
     The busiest warp has as little to do as can be, then as few elements are read as can be. (Mirage: `thr_layout`.)
+    Before that, warps have whole rows, if what is computed ``by_rows`` is to stay in registers.
     """
     ways = [(down, warps // down) for down in range(1, warps + 1) if warps % down == 0]
 
-    def cost(way: Arrangement) -> tuple[int, int, int]:
+    def cost(way: Arrangement) -> tuple[int, bool, int, int]:
         work = sum(busiest(each, *way) * each.contracted for each in products)
-        return work, sum(elements_read(each, *way) for each in products), way[1]
+        return work, by_rows and way[1] > 1, sum(elements_read(each, *way) for each in products), way[1]
 
     return min(ways, key=cost)
 
@@ -147,4 +159,33 @@ def _arranged(graph: Graph, numbers: Sequence[int], warps: int) -> Arrangement:
         found = arrange_groups(WarpProduct.of(graph, graph.nodes[number]), warps)
         if found is not None:
             return found
-    return arrange([WarpProduct.of(graph, graph.nodes[number]) for number in numbers], warps)
+    by_rows = any(_reduces_rows(graph, number) for number in numbers)
+    return arrange([WarpProduct.of(graph, graph.nodes[number]) for number in numbers], warps, by_rows)
+
+
+def _reduces_rows(graph: Graph, product: int) -> bool:
+    """Whether rows of a product's results are reduced, or of what follows these element by element."""
+    pending, seen = list(graph.nodes[product].results), set[int]()
+    while pending:
+        tile = pending.pop()
+        if tile in seen:
+            continue
+        seen.add(tile)
+        for reader in graph.readers[tile]:
+            node = graph.nodes[reader]
+            if is_of_rows(graph, node):
+                return True
+            if node.kind == "elementwise":
+                pending += node.results
+            elif node.kind == "yield":
+                carried = (each for each in graph.carried if each.yielded == tile)
+                pending += [value for each in carried for value in (each.argument, each.result)]
+    return False
+
+
+def is_of_rows(graph: Graph, node: PlanNode) -> bool:
+    """Whether a node reduces each row of a tile, of one operand, to a number."""
+    if node.kind != "reduce" or node.axes is None or len(node.results) != 1:
+        return False
+    rank = len(graph.tiles[node.operands[0]].shape)
+    return rank > 1 and sorted(node.axes) == list(range(1, rank))

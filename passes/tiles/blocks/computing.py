@@ -1,6 +1,6 @@
 """Results of operations that threads compute element by element, in shared memory or in registers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from xgpu import ir
@@ -86,7 +86,7 @@ class Held:
 
     @cached_property
     def _by_indices(self) -> dict[Indices, tuple[Fragment, int]]:
-        return {at: (fragment, half) for at, fragment, half in reversed(self.places)}
+        return _with_rows({at: (fragment, half) for at, fragment, half in reversed(self.places)})
 
     def code(self) -> ElementCode:
         """Return the code of the elements."""
@@ -117,12 +117,17 @@ class Held:
         for lane in range(NEIGHBOURS):
             where = tuple(self.space.at_lane(each, lane) for each in at)
             inside = single.holds([(self.space.at_lane(each, lane), bound) for each, bound in bounds])
-            code = ElementCode(self.state, single, self.layout, {where: place}, lane)
+            code = ElementCode(self.state, single, self.layout, _with_rows({where: place}), lane)
             if inside is None:
                 write(code, single, where)
                 continue
             with only_if(inside):
                 write(code, single, where)
+
+
+def _with_rows(held: Mapping[Indices, tuple[Fragment, int]]) -> dict[Indices, tuple[Fragment, int]]:
+    """Return which fragments have the elements at some indices, and which the numbers of their rows."""
+    return {at[:1]: (Fragment(0, fragment.down, 0), half) for at, (fragment, half) in held.items()} | dict(held)
 
 
 def compute_fragments(state: State, op: ir.Operation) -> None:
@@ -147,5 +152,6 @@ def held(state: State, layout: FragmentLayout, elements: Callable[[ElementCode, 
     halves: dict[Fragment, list[Lanes]] = {}
     for at, fragment, _ in held_elements.places:
         found = elements(code, at)
-        halves.setdefault(fragment, []).append(found if len(found) == NEIGHBOURS else found * NEIGHBOURS)
+        single = len(found) < NEIGHBOURS or layout.columns == 1
+        halves.setdefault(fragment, []).append(found[:1] * NEIGHBOURS if single else found)
     return FragmentTile(layout, {fragment: joined(parts) for fragment, parts in halves.items()})

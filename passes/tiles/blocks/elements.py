@@ -90,7 +90,8 @@ class ElementCode:
 
     def _of_fragments(self, tile: ir.Value, at: Indices) -> Lanes:
         found = self._state.fragments[tile]
-        if found.layout != self._layout or at not in self._held:
+        layout = self._layout
+        if layout is None or found.layout not in (layout, layout.of_rows) or at not in self._held:
             op = defining_op(tile)
             what = "expected it in shared memory, as other elements of it are read than a thread holds"
             refuse(PASS, self._state.kernel.function if op is None else op, what)
@@ -99,7 +100,7 @@ class ElementCode:
     def held(self, found: FragmentTile, at: Indices) -> Lanes:
         """Return the elements at some indices of a tile that threads hold as this code's layout says."""
         both = found.scalars(*self._held[at])
-        return both if self._neighbour is None else (both[self._neighbour],)
+        return both if self._neighbour is None or len(both) == 1 else (both[self._neighbour],)
 
     def _written(self, op: ir.Operation, at: Indices, operands: list[Lanes]) -> Lanes:
         view = op.opview

@@ -14,13 +14,13 @@ from xgpu.indexing.affine import AffineExpr, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.tiles.blocks.barriers import BlockBarriers
 from xgpu.passes.tiles.blocks.bulk_copies import BulkCopies
-from xgpu.passes.tiles.blocks.computing import compute_fragments, compute_shared
+from xgpu.passes.tiles.blocks.computing import compute_fragments, compute_shared, write_shared
 from xgpu.passes.tiles.blocks.copying import TileCopy
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.products.multiplying import can_begin, go_on, multiply_to_fragments, multiply_to_shared
-from xgpu.passes.tiles.blocks.program import PRODUCT, ScheduledKernel
-from xgpu.passes.tiles.blocks.reductions import Reduction
+from xgpu.passes.tiles.blocks.program import PRODUCT, REDUCE, ScheduledKernel
+from xgpu.passes.tiles.blocks.reductions import Reduction, reduce_rows
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.blocks.stepping import StepLoop
 from xgpu.passes.tiles.blocks.storing import store_tile
@@ -112,13 +112,19 @@ class BlockWriter:
         elif op.name == PRODUCT:
             self._write_product(state, op)
         elif kernel.places[op.results[0]] == attributes.FRAGMENTS:
-            compute_fragments(state, op)
+            if op.name == REDUCE:
+                state.fragments[op.results[0]] = reduce_rows(state, op)
+            else:
+                compute_fragments(state, op)
         else:
             self._write_shared(state, op)
 
     @staticmethod
     def _write_shared(state: State, op: ir.Operation) -> None:
-        if op.name == "stablehlo.reduce":
+        if op.name == REDUCE and state.kernel.fragments(op.results[0]) is not None:
+            rows = reduce_rows(state, op)
+            write_shared(state, state.shared[op.results[0]], op.results[0], lambda code, at: code.held(rows, at))
+        elif op.name == REDUCE:
             Reduction.of(state, op).write()
         else:
             compute_shared(state, op)

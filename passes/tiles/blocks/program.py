@@ -10,7 +10,7 @@ from xgpu.block_plan.memory.strides import TilePanel, are_apart
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.emit.families.blocks.schedule import BlockProgramSchedule
-from xgpu.indexing.access import shape_of
+from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.support.refusals import refuse
@@ -22,7 +22,7 @@ from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of, owning_op
 from xgpu.target_machine import WARP_SIZE
 
-PRODUCT = "stablehlo.dot_general"
+PRODUCT, REDUCE = "stablehlo.dot_general", "stablehlo.reduce"
 _BULK = attributes.BULK
 
 
@@ -161,7 +161,7 @@ class ScheduledKernel:
     def fragments(self, tile: ir.Value) -> FragmentLayout | None:
         """Return how threads hold a tile, or what it is computed from; None if it has nothing to do with a product.
 
-        Elementwise operations follow a product, and what steps carry follows what they yield.
+        Elementwise operations and reductions of rows follow a product, and what steps carry follows what they yield.
         """
         seen: set[ir.Value] = set()
         pending = [tile]
@@ -175,12 +175,23 @@ class ScheduledKernel:
                 continue
             if op.name == PRODUCT:
                 return product_layout(op, self.warps)
+            if op.name == REDUCE and (rows := self._reduced(op)) is not None:
+                return rows
             if isinstance(op.opview, StepsOp):
                 pending.append(self._yielded(value, op.opview))
             elif not isinstance(op.opview, TileOp | IndexTileOp) and access_kind(op) == "elementwise":
                 same = [each for each in op.operands if shape_of(each) == shape_of(tile)]
                 pending += reversed(same)
         return None
+
+    def _reduced(self, op: ir.Operation) -> FragmentLayout | None:
+        """Return how threads hold the result of a reduction of rows that they hold whole; None if it is another one."""
+        operand, rank = op.operands[0], len(shape_of(op.operands[0]))
+        is_of_rows = len(op.results) == 1 and sorted(integers(op, "dimensions")) == list(range(1, rank))
+        if not is_of_rows or self.places[operand] == attributes.SHARED:
+            return None
+        layout = self.fragments(operand)
+        return None if layout is None else layout.of_rows
 
     def _yielded(self, value: ir.Value, steps: StepsOp) -> ir.Value:
         (*_, end) = steps.body.operations

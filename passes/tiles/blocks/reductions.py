@@ -1,6 +1,7 @@
 """Reductions of tiles: lanes of a warp share the elements of a result, and exchange what they have of it."""
 
 import math
+from collections.abc import Callable, Sequence
 
 from xgpu import ir
 from xgpu.dialects.threads import ShuffleOp
@@ -13,16 +14,28 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
+from xgpu.passes.tiles.blocks.computing import Held, held_layout
 from xgpu.passes.tiles.blocks.elements import ElementCode
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.memory.stored import MOST_BYTES, element_bytes
 from xgpu.passes.tiles.blocks.memory.units import widest
-from xgpu.passes.tiles.blocks.products.fragments import LANE, THREAD, Indices
+from xgpu.passes.tiles.blocks.products.fragments import (
+    HALVES,
+    LANE,
+    NEIGHBOURS,
+    ROW_LANES,
+    THREAD,
+    FragmentTile,
+    Indices,
+    joined,
+)
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.structured import only_if
 from xgpu.records import dataclass
 from xgpu.structure import body_of, dtype_of
 from xgpu.target_machine import WARP_SIZE
+
+type _Combine = Callable[[ir.Value, ir.Value], ir.Value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +77,7 @@ class Reduction:
             space = state.space.extended([passes], loop.symbol_arguments)
             number = THREAD // self.sharing + dim(len(state.space.ranges)) * groups
             at = delinearize(number % count, shape)
-            total = self._over_lanes(space, self._own(space, at))
+            total = over_lanes(space, self._own(space, at), self.sharing, self._combined)
             (start,) = ElementCode(state, space).lanes(self.op.operands[1], ())
             found = self._combined(start, total)
             bounds = [(LANE % self.sharing, Interval(0, 0)), (number, Interval(0, count - 1))]
@@ -99,21 +112,52 @@ class Reduction:
         reduced = delinearize(position, [each.size for each in self.access.map.symbols])
         where = tuple(each.substitute(at, reduced) for each in self.access.map.results)
         found = list(ElementCode(self.state, space).lanes(self.op.operands[0], where))
-        parts = found if len(found) == self.lanes else found * self.lanes
-        while len(parts) > 1:
-            pairs = [self._combined(*parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
-            parts = pairs + parts[len(parts) & ~1 :]
-        return parts[0]
-
-    def _over_lanes(self, space: AddressSpace, value: ir.Value) -> ir.Value:
-        distance = self.sharing // 2
-        while distance:
-            # The bits of the lane's number above those of a partner's stay.
-            lane = LANE - LANE % (2 * distance) + (LANE + distance) % (2 * distance)
-            (other,) = ShuffleOp.build(space.index(lane), [value])
-            value = self._combined(value, other)
-            distance //= 2
-        return value
+        return combined(found if len(found) == self.lanes else found * self.lanes, self._combined)
 
     def _combined(self, left: ir.Value, right: ir.Value) -> ir.Value:
         return emit_combiner(body_of(self.op), [left, right])[0]
+
+
+def reduce_rows(state: State, op: ir.Operation) -> FragmentTile:
+    """Write the reduction of rows that warps hold whole: each thread has what its lanes' elements give together."""
+    (result,) = op.results
+    layout = held_layout(state, op.operands[0], op)
+    held, rows = Held.of(state, layout), held_layout(state, result, op)
+    code = held.code()
+    own: dict[tuple[int, int], list[ir.Value]] = {}
+    for at, fragment, half in held.places:
+        own.setdefault((fragment.down, half), []).extend(code.lanes(op.operands[0], at))
+
+    def combine(left: ir.Value, right: ir.Value) -> ir.Value:
+        return emit_combiner(body_of(op), [left, right])[0]
+
+    (start,) = code.lanes(op.operands[1], ())
+    totals = {
+        place: combine(start, over_lanes(state.space, combined(parts, combine), ROW_LANES, combine))
+        for place, parts in own.items()
+    }
+    vectors = {
+        each: joined([[totals[each.down, half]] * NEIGHBOURS for half in range(HALVES)]) for each in rows.fragments()
+    }
+    return FragmentTile(rows, vectors)
+
+
+def combined(parts: Sequence[ir.Value], combine: _Combine) -> ir.Value:
+    """Write the combination of values, two by two."""
+    left = list(parts)
+    while len(left) > 1:
+        pairs = [combine(*left[i : i + 2]) for i in range(0, len(left) - 1, 2)]
+        left = pairs + left[len(left) & ~1 :]
+    return left[0]
+
+
+def over_lanes(space: AddressSpace, value: ir.Value, sharing: int, combine: _Combine) -> ir.Value:
+    """Write the combination of what ``sharing`` lanes have that follow each other, a power of two, in all of them."""
+    distance = sharing // 2
+    while distance:
+        # The bits of the lane's number above those of a partner's stay.
+        lane = LANE - LANE % (2 * distance) + (LANE + distance) % (2 * distance)
+        (other,) = ShuffleOp.build(space.index(lane), [value])
+        value = combine(value, other)
+        distance //= 2
+    return value

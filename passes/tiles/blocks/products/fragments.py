@@ -25,7 +25,8 @@ HALVES = 2
 THREAD = dim(0)
 """The number of the thread, the first variable of all spaces of a kernel."""
 LANE = THREAD % WARP_SIZE
-_ROW_LANES = 4
+ROW_LANES = 4
+"""Lanes that follow each other and have elements of one row."""
 
 Indices = tuple[AffineExpr, ...]
 
@@ -112,11 +113,11 @@ class FragmentLayout:
 
     def row(self, down: int, half: int) -> AffineExpr:
         """Return the row of a thread's elements in a half of a fragment; it may be after the last one."""
-        return self.first_row(down) + half * (ROWS // HALVES) + LANE // _ROW_LANES
+        return self.first_row(down) + half * (ROWS // HALVES) + LANE // ROW_LANES
 
     def column(self, across: int) -> AffineExpr:
         """Return the column of a thread's elements in a fragment, one for each of two lanes."""
-        return self.first_column + across * COLUMNS + LANE % _ROW_LANES * NEIGHBOURS + symbol(0)
+        return self.first_column + across * COLUMNS + LANE % ROW_LANES * NEIGHBOURS + symbol(0)
 
     def indices(self, matrix: AffineExpr, row: AffineExpr, column: AffineExpr) -> Indices:
         """Return the indices in the tile of a row and a column, which may be after the last one."""
@@ -136,6 +137,16 @@ class FragmentLayout:
         """Return what holds of elements that no other thread has, too."""
         row, column = self.row(fragment.down, half), self.column(fragment.across)
         return (row, Interval(0, self.rows - 1)), (column, Interval(0, self.columns - 1))
+
+    @property
+    def of_rows(self) -> "FragmentLayout | None":
+        """The layout of one number for each row, which all threads have that hold elements of it.
+
+        Both neighbours of a thread are that number. None if there is no warp that has whole rows, each element once.
+        """
+        if (self.batching, self.own, self.across) != (0, 1, 1) or self.columns % COLUMNS:
+            return None
+        return FragmentLayout(self.shape[:1], 0, 1, self.down, 1)
 
     @property
     def _batch(self) -> Shape:
@@ -172,9 +183,10 @@ class FragmentTile:
         return FragmentTile.of(self.layout, vectors)
 
     def scalars(self, fragment: Fragment, half: int) -> tuple[ir.Value, ...]:
-        """Write the extraction of a half's two elements."""
+        """Write the extraction of a half's two elements; of the one that both are, if there is one column."""
         first = half * NEIGHBOURS
-        return tuple(elements(self.vectors[fragment])[first : first + NEIGHBOURS])
+        count = NEIGHBOURS if self.layout.columns > 1 else 1
+        return tuple(elements(self.vectors[fragment])[first : first + count])
 
 
 @dataclass(frozen=True, eq=False)

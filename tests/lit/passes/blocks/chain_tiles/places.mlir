@@ -18,11 +18,12 @@
 // CHECK: stablehlo.tanh {{.*}}{xgpu.place = "fragments"}
 // CHECK: stablehlo.convert {{.*}}{xgpu.place = "fragments"}
 // CHECK-LABEL: func.func @row_max
-// CHECK: stablehlo.dot_general {{.*}}{xgpu.place = "shared", xgpu.warps = array<i64: 2, 1>}
-// CHECK: stablehlo.reduce{{.*}}{xgpu.place = "shared"}
-// CHECK: stablehlo.maximum {{.*}}{xgpu.place = "shared"}
-// CHECK: {count = 3 : i64, xgpu.place = ["shared"]}
+// CHECK: stablehlo.dot_general {{.*}}{xgpu.place = "fragments", xgpu.warps = array<i64: 2, 1>}
+// CHECK: stablehlo.reduce{{.*}}{xgpu.place = "fragments"}
+// CHECK: stablehlo.maximum {{.*}}{xgpu.place = "fragments"}
+// CHECK: {count = 3 : i64, xgpu.place = ["fragments"]}
 // CHECK: stablehlo.dot_general {{.*}}{xgpu.place = "shared",
+// CHECK: stablehlo.convert {{.*}}{xgpu.place = "shared"} : tensor<32xf32>
 // CHECK: stablehlo.subtract {{.*}}{xgpu.place = "computed"}
 // CHECK-LABEL: func.func @both
 // CHECK: %[[P:.*]] = stablehlo.dot_general {{.*}}{xgpu.place = "fragments"
@@ -30,6 +31,9 @@
 // CHECK: %[[C:.*]] = stablehlo.convert %[[E]] {xgpu.place = "shared"} : tensor<32x32xf32>
 // CHECK: stablehlo.reduce(%[[C]]
 // CHECK: "xgpu.insert_tile"(%[[E]]
+// CHECK-LABEL: func.func @column_max
+// CHECK: stablehlo.dot_general {{.*}}{xgpu.place = "shared"
+// CHECK: stablehlo.reduce{{.*}}{xgpu.place = "shared"}
 
 // REMARK: chain-tiles: the tile is kept in shared memory: a product reads it
 // REMARK: chain-tiles: the tile is kept in shared memory: what reads it needs elements that other threads have computed
@@ -82,7 +86,7 @@ func.func @row_max(%arg0: tensor<64x96xbf16>, %arg1: tensor<96x32xbf16>, %arg2: 
   return %0#0, %0#1 : tensor<64xf32>, tensor<64x32xf32>
 }
 
-// Accumulators are read where they are, and by a reduction, which gets a copy.
+// Accumulators are read where they are, and by a reduction of columns, which gets a copy.
 
 func.func @both(%arg0: tensor<64x32xbf16>, %arg1: tensor<32x32xbf16>, %arg2: tensor<64xf32>, %arg3: tensor<64x32xf32>) -> (tensor<64xf32>, tensor<64x32xf32>) attributes {xgpu.block = array<i64: 64, 1, 1>, xgpu.emitter = "block", xgpu.grid = array<i64: 2, 1, 1>, xgpu.inputs = 2 : i64, xgpu.kernel, xgpu.schedule = #xgpu.schedule<threads = 64>} {
   %0:2 = "xgpu.blocks"(%arg2, %arg3) ({
@@ -92,10 +96,24 @@ func.func @both(%arg0: tensor<64x32xbf16>, %arg1: tensor<32x32xbf16>, %arg2: ten
     %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : (tensor<32x32xbf16>, tensor<32x32xbf16>) -> tensor<32x32xf32>
     %e = stablehlo.exponential %p : tensor<32x32xf32>
     %zero = stablehlo.constant dense<0.0> : tensor<f32>
-    %r = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<32x32xf32>, tensor<f32>) -> tensor<32xf32>
+    %r = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<32x32xf32>, tensor<f32>) -> tensor<32xf32>
     %1 = "xgpu.insert_tile"(%r, %rows, %i) {map = #xgpu.map<(d0)[s0] -> (d0 * 32 + s0), d0 in [0, 1], s0 in [0, 31]>} : (tensor<32xf32>, tensor<64xf32>, index) -> tensor<64xf32>
     %2 = "xgpu.insert_tile"(%e, %out, %i) {map = #xgpu.map<(d0)[s0, s1] -> (d0 * 32 + s0, s1), d0 in [0, 1], s0 in [0, 31], s1 in [0, 31]>} : (tensor<32x32xf32>, tensor<64x32xf32>, index) -> tensor<64x32xf32>
     "xgpu.yield"(%1, %2) : (tensor<64xf32>, tensor<64x32xf32>) -> ()
   }) {grid = array<i64: 2>} : (tensor<64xf32>, tensor<64x32xf32>) -> (tensor<64xf32>, tensor<64x32xf32>)
   return %0#0, %0#1 : tensor<64xf32>, tensor<64x32xf32>
+}
+
+func.func @column_max(%arg0: tensor<64x32xbf16>, %arg1: tensor<32x32xbf16>, %arg2: tensor<64xf32>) -> tensor<64xf32> attributes {xgpu.block = array<i64: 64, 1, 1>, xgpu.emitter = "block", xgpu.grid = array<i64: 2, 1, 1>, xgpu.inputs = 2 : i64, xgpu.kernel, xgpu.schedule = #xgpu.schedule<threads = 64>} {
+  %0 = "xgpu.blocks"(%arg2) ({
+  ^bb0(%i: index, %rows: tensor<64xf32>):
+    %x = "xgpu.tile"(%arg0, %i) {map = #xgpu.map<(d0)[s0, s1] -> (d0 * 32 + s0, s1), d0 in [0, 1], s0 in [0, 31], s1 in [0, 31]>} : (tensor<64x32xbf16>, index) -> tensor<32x32xbf16>
+    %w = "xgpu.tile"(%arg1, %i) {map = #xgpu.map<(d0)[s0, s1] -> (s0, s1), d0 in [0, 1], s0 in [0, 31], s1 in [0, 31]>} : (tensor<32x32xbf16>, index) -> tensor<32x32xbf16>
+    %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : (tensor<32x32xbf16>, tensor<32x32xbf16>) -> tensor<32x32xf32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %r = stablehlo.reduce(%p init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<32x32xf32>, tensor<f32>) -> tensor<32xf32>
+    %1 = "xgpu.insert_tile"(%r, %rows, %i) {map = #xgpu.map<(d0)[s0] -> (d0 * 32 + s0), d0 in [0, 1], s0 in [0, 31]>} : (tensor<32xf32>, tensor<64xf32>, index) -> tensor<64xf32>
+    "xgpu.yield"(%1) : (tensor<64xf32>) -> ()
+  }) {grid = array<i64: 2>} : (tensor<64xf32>) -> tensor<64xf32>
+  return %0 : tensor<64xf32>
 }
