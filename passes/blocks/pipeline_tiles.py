@@ -11,7 +11,7 @@ from xgpu.block_plan.memory.strides import CHUNK_BYTES, copy_unit
 from xgpu.block_plan.order.events import StagedGraph, text_order
 from xgpu.block_plan.order.lifetimes import lifetimes
 from xgpu.block_plan.order.meetings import meetings
-from xgpu.block_plan.pipelines import MOST_STAGES, has_room_for_two, is_alone, stages_of
+from xgpu.block_plan.pipelines import MOST_STAGES, is_alone, stages_of
 from xgpu.device import DEFAULT_DEVICE, DeviceName, device
 from xgpu.dialects import attributes
 from xgpu.dialects.attributes import BY_WARP_GROUPS
@@ -25,6 +25,9 @@ from xgpu.records import dataclass
 
 LEAST_STAGES_LEFT = 3
 """Buffers from which on one is left to products that go on: another is read, and one at least is filled."""
+
+_ADD = "stablehlo.add"
+"""The operation by which a product goes into what steps carry, in the registers of that."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class PipelineTiles(Pass):
 
     def _is_alone(self, kernel: BlockKernel, steps: int) -> bool:
         """Whether registers leave room for one block of a kernel on a multiprocessor while it runs some steps."""
-        return is_alone(kernel.threads, _accumulators(kernel, steps), device(self.target).registers_per_sm)
+        return is_alone(kernel.threads, _held(kernel, steps), device(self.target).registers_per_sm)
 
     def _write_resident(self, kernel: BlockKernel, steps: int) -> None:
         """Have two blocks at once on a multiprocessor, where warp groups multiply and shared memory has room for both.
@@ -102,7 +105,7 @@ class PipelineTiles(Pass):
         fits = 2 * _bytes_with(kernel, steps, stages) <= target.shared_bytes_optin
         if not by_groups or not fits or attributes.RESIDENT in kernel.function.attributes:
             return
-        if has_room_for_two(kernel.threads, _accumulators(kernel, steps), target.registers_per_sm):
+        if not self._is_alone(kernel, steps):
             kernel.function.attributes[attributes.RESIDENT] = attributes.int_attribute(2)
 
     def _write_prefetch(self, kernel: BlockKernel, steps: int) -> None:
@@ -136,11 +139,19 @@ class PipelineTiles(Pass):
             op.attributes[attributes.COPY] = ir.StringAttr.get(attributes.ASYNC if unit else attributes.PLAIN)
 
 
-def _accumulators(kernel: BlockKernel, steps: int) -> int:
-    """Return how many registers of a thread have what steps carry."""
-    given, tiles = kernel.given(attributes.PLACE), kernel.graph.tiles
-    held = [tile for tile in kernel.graph.nodes[steps].results if text_of(given[tile]) == attributes.FRAGMENTS]
-    return sum(tiles[tile].size * tiles[tile].bits // 32 for tile in held) // kernel.threads
+def _held(kernel: BlockKernel, steps: int) -> int:
+    """Return how many registers of a thread have what steps carry, and what products take and give for that."""
+    given, graph = kernel.given(attributes.PLACE), kernel.graph
+    within = (each for each in graph.within(graph.nodes[steps].body) if graph.nodes[each].kind == "product")
+    held = set(graph.nodes[steps].results)
+    for number in within:
+        node = graph.nodes[number]
+        held.add(node.operands[0])
+        readers = {kernel.ops[each].name for each in graph.readers[node.results[0]]}
+        if readers != {_ADD}:
+            held.add(node.results[0])
+    held = {tile for tile in held if text_of(given[graph.kept[tile]]) == attributes.FRAGMENTS}
+    return sum(graph.tiles[tile].size * graph.tiles[tile].bits // 32 for tile in held) // kernel.threads
 
 
 def _check_stages(plan: StagedGraph, steps: int, op: ir.Operation) -> None:

@@ -4,13 +4,15 @@ Mirage puts unary operations behind the operation that they follow, and accumula
 registers (its transpiler's notes, "threadblock level data reuse" and "accumulator in register file"). Here any
 elementwise operation follows a product, whose other operands are read where the accumulators are. So does the reduction
 of rows that a warp has whole: its threads exchange what each has of a row, and all have the result. Numbers of rows
-follow each other in the same way, and go into what is computed of elements by a broadcast.
+follow each other in the same way, and go into what is computed of elements by a broadcast. What is computed for a left
+operand of warp groups is computed where they read it (`xgpu/block_plan/forms.py`).
 """
 
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
+from xgpu.block_plan.forms import Forms, lies_as_left
 from xgpu.block_plan.graph import Carried, Graph, PlanNode
 from xgpu.block_plan.warps import Arrangement, ResultForm, form_of, is_of_rows, rows_form
 from xgpu.dialects.attributes import BY_WARP_GROUPS
@@ -18,12 +20,8 @@ from xgpu.records import dataclass
 
 Where = Literal["shared", "fragments", "computed"]
 
-MOST_ACCUMULATORS = 192
-"""Elements that a thread may carry in registers through steps: of its 255 registers, others are for operands."""
 CHEAP = 2
 """Instructions for an element that are rather repeated than kept."""
-_LEFT_BITS = 16
-"""Bits of an element of a left operand that lies in registers as accumulators do."""
 _ONCE = frozenset(("elementwise", "reduce", "write", "yield", "steps", "move"))
 """Kinds of operations that read each element of an operand about once."""
 
@@ -60,7 +58,9 @@ def choose(
     ``arranged`` is how warps share products, by node, without which none reads its left operand from registers.
     """
     by_form = {form_of(graph, graph.nodes[number]): each for number, each in (arranged or {}).items()}
-    chains = Chains(form=_forms(graph, threads, given, by_form), arranged=by_form)
+    elsewhere = {tile for tile, place in given.items() if place != "fragments"}
+    found = Forms(graph, threads, elsewhere, set(given), by_form)
+    chains = Chains(form=found.chosen(), arranged=found.arranged)
     for number in reversed(range(len(graph.nodes))):
         node = graph.nodes[number]
         for tile in node.results:
@@ -106,68 +106,6 @@ def _copied(graph: Graph, carried: list[Carried], chains: Chains) -> list[tuple[
     return found
 
 
-def _forms(
-    graph: Graph, threads: int, given: Mapping[int, Where], arranged: Mapping[ResultForm, Arrangement]
-) -> dict[int, ResultForm]:
-    """Return the tiles that can be in registers, each with the form of its accumulators."""
-    dropped: set[int] = set()
-    while True:
-        form = _follow(graph, given, dropped, arranged)
-        heavy = _too_many(graph, threads, form, given)
-        if heavy is None:
-            return form
-        dropped.add(heavy)
-
-
-def _follow(
-    graph: Graph, given: Mapping[int, Where], dropped: set[int], arranged: Mapping[ResultForm, Arrangement]
-) -> dict[int, ResultForm]:
-    """Follow products through elementwise operations, reductions of rows, and around steps until nothing is added."""
-    form: dict[int, ResultForm] = {}
-    while True:
-        for node in graph.nodes:
-            for tile in node.results:
-                if (found := _form_of(graph, node, form, arranged)) and given.get(tile, "fragments") == "fragments":
-                    form[tile] = found
-        added = {
-            each.result: form[each.yielded]
-            for each in graph.carried
-            if each.yielded in form
-            and each.result not in form
-            and each.result not in dropped
-            and given.get(each.result, "fragments") == "fragments"
-        }
-        if not added:
-            return form
-        form |= added
-        form |= {each.argument: added[each.result] for each in graph.carried if each.result in added}
-
-
-def _form_of(
-    graph: Graph, node: PlanNode, form: Mapping[int, ResultForm], arranged: Mapping[ResultForm, Arrangement]
-) -> ResultForm | None:
-    if node.kind == "product":
-        return form_of(graph, node)
-    if node.kind == "elementwise":
-        return next((form[tile] for tile in node.operands if tile in form), None)
-    if is_of_rows(graph, node) and node.operands[0] in form:
-        of = form[node.operands[0]]
-        return rows_form(of, arranged.get(of))
-    return None
-
-
-def _too_many(graph: Graph, threads: int, form: Mapping[int, ResultForm], given: Mapping[int, Where]) -> int | None:
-    """Return the largest tile that some steps carry in registers if those are too many for a thread."""
-    for number, node in enumerate(graph.nodes):
-        if node.kind == "steps":
-            held = [each.result for each in graph.carried_by(number) if each.result in form]
-            free = [tile for tile in held if tile not in given]
-            each_thread = sum(-(-graph.tiles[tile].size // threads) for tile in held)
-            if free and each_thread > MOST_ACCUMULATORS:
-                return max(free, key=lambda tile: graph.tiles[tile].size)
-    return None
-
-
 def _place(graph: Graph, node: PlanNode, tile: int, chains: Chains) -> tuple[Where, str]:
     """Return where a tile of ``node`` is, once that is known of all that follow it."""
     readers = [graph.nodes[number] for number in graph.readers[tile]]
@@ -181,9 +119,9 @@ def _place(graph: Graph, node: PlanNode, tile: int, chains: Chains) -> tuple[Whe
         return "shared", "each step reads it"
     if node.kind not in ("read", "elementwise", "move"):
         return "shared", f"all threads have a part in a {node.kind}"
-    if len(readers) != 1:
+    if len(set(graph.readers[tile])) != 1:
         return "shared", f"{len(readers)} operations read it"
-    (reader,) = readers
+    reader = readers[0]
     if reader.region != node.region or (reader.kind == "yield" and not _is_fragments(graph, tile, chains)):
         return "shared", "steps read it"
     if _is_repeated(graph, reader, chains) and (node.kind == "read" or node.instructions > CHEAP):
@@ -233,14 +171,11 @@ def _goes_into_rows(graph: Graph, spread: PlanNode, form: ResultForm, chains: Ch
 
 def _takes_left(graph: Graph, product: PlanNode, tile: int, form: ResultForm, chains: Chains) -> bool:
     """Whether a product of warp groups takes a tile of accumulators as its left operand: each group has its rows."""
-    if product.instruction != BY_WARP_GROUPS or product.operands.index(tile) or product.operands.count(tile) != 1:
+    if product.instruction != BY_WARP_GROUPS or product.operands[0] != tile or not lies_as_left(graph, product):
         return False
-    assert product.dimensions is not None, "a product has them"
-    left, _ = product.dimensions
-    lies_so = (tuple(left.own), tuple(left.contracting)) == ((0,), (1,)) and graph.tiles[tile].bits == _LEFT_BITS
-    lies_so = lies_so and form.is_one_matrix
     arranged = {chains.arranged.get(each) for each in (form, form_of(graph, product))}
-    return lies_so and len(arranged) == 1 and all(each is not None and each[1] == 1 for each in arranged)
+    is_whole = len(arranged) == 1 and all(each is not None and each[1] == 1 for each in arranged)
+    return is_whole and form.is_one_matrix
 
 
 def _is_fragments(graph: Graph, tile: int, chains: Chains) -> bool:

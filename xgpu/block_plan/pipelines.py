@@ -23,9 +23,8 @@ in each step. Kernels of products and chains have roles, and barriers of both ki
 
 from xgpu.records import dataclass
 
-_OTHER_REGISTERS, _AMPLE_REGISTERS = 40, 64
-"""Registers of a thread beside those of accumulators: addresses, and what is computed at once; the least of them, and
-how many are enough. A guess."""
+_OTHER_REGISTERS = 40
+"""Registers of a thread beside those of accumulators and operands: addresses, and what is computed at once. A guess."""
 MOST_STAGES = 4
 """Buffers that are chosen at most; a person may ask for more. A guess, not measured."""
 
@@ -100,8 +99,3 @@ def stages_of(count: int, sizes: dict[int, int], available: int, is_alone: bool 
 def is_alone(threads: int, accumulators: int, registers: int) -> bool:
     """Whether accumulators leave a multiprocessor with so many registers no room for a second block of threads."""
     return 2 * threads * (accumulators + _OTHER_REGISTERS) > registers
-
-
-def has_room_for_two(threads: int, accumulators: int, registers: int) -> bool:
-    """Whether two blocks of threads run at once, with as many registers for each as code with accumulators needs."""
-    return 2 * threads * (accumulators + _AMPLE_REGISTERS) <= registers

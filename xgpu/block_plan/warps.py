@@ -63,6 +63,11 @@ def rows_form(form: ResultForm, arranged: Arrangement | None) -> ResultForm | No
     return ResultForm(f"rows of {arranged[0]} warps", form.shape[:1])
 
 
+def left_form(shape: tuple[int, ...], arranged: Arrangement) -> ResultForm:
+    """Return the form of a left operand of warp groups that have its rows whole, as they have those of the result."""
+    return ResultForm(f"left operands of {arranged[0]} warps 0 1", shape)
+
+
 def elements_read(product: WarpProduct, down: int, across: int) -> int:
     """Return how many elements of the operands all warps read: each those of its rows and of its columns."""
     rows, columns = (

@@ -123,9 +123,15 @@ def bytes_of(kernel: BlockKernel, plan: StagedGraph, memory: int, strides: tuple
 
 
 def read_down(plan: StagedGraph) -> set[int]:
-    """Return the memory of which chunks of one column are read together: that of operands of products."""
-    operands = (tile for node in plan.graph.nodes if node.kind == "product" for tile in node.operands)
-    return {plan.memory[tile] for tile in operands if tile in plan.memory}
+    """Return the memory of which chunks of one column are read together.
+
+    That of operands of products, and of what is read where threads hold rows as a product has them.
+    """
+    nodes, where = plan.graph.nodes, plan.where
+    products = {tile for node in nodes if node.kind == "product" for tile in node.operands}
+    held = (node for node in nodes if node.kind == "elementwise" and where[node.results[0]] == "fragments")
+    read = products.union(*(plan.roots(tile) for node in held for tile in node.operands))
+    return {plan.memory[tile] for tile in read if tile in plan.memory}
 
 
 def read_by_groups(kernel: BlockKernel, plan: StagedGraph) -> dict[int, tuple[int, int]]:

@@ -18,6 +18,7 @@ from xgpu.passes.tiles.blocks.computing import compute_fragments, compute_shared
 from xgpu.passes.tiles.blocks.copying import TileCopy
 from xgpu.passes.tiles.blocks.memory.shared import SharedTile
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
+from xgpu.passes.tiles.blocks.products.by_groups import wait_for, wait_for_all
 from xgpu.passes.tiles.blocks.products.multiplying import can_begin, go_on, multiply_to_fragments, multiply_to_shared
 from xgpu.passes.tiles.blocks.program import PRODUCT, REDUCE, ScheduledKernel
 from xgpu.passes.tiles.blocks.reductions import Reduction, reduce_rows
@@ -52,6 +53,7 @@ class BlockWriter:
             if maps is not None:
                 self._begin_bulk(state, maps)
             self._write_operations(state, self.kernel.blocks.body)
+            wait_for_all(state)
         for result, output in zip(blocks.results, blocks.operands, strict=True):
             result.replace_all_uses_with(output)
         blocks.erase()
@@ -95,7 +97,10 @@ class BlockWriter:
             op = view.operation
             with op.location:
                 if attributes.MEET in op.attributes:
+                    # What follows may write what products still read.
+                    wait_for_all(state)
                     state.barriers.meet()
+                wait_for(state, self.kernel.kept_of(op.operands))
                 self._write_operation(state, op)
 
     def _write_operation(self, state: State, op: ir.Operation) -> None:
@@ -105,7 +110,7 @@ class BlockWriter:
             state.pointers[op.results[0]] = state.pointers[view.array]
         elif isinstance(view, StepsOp):
             StepLoop(state, view, self._write_operations).write()
-        elif not kernel.is_kept(op.results[0]) or op.results[0] in (*state.fragments, *state.under_way):
+        elif not kernel.is_kept(op.results[0]) or op.results[0] in (*state.fragments, *state.under_way, *state.started):
             return
         elif isinstance(view, TileOp):
             self._write_copy(state, view)
@@ -157,10 +162,10 @@ class BlockWriter:
             return
         total = self._added_to(state, op)
         if total is None:
-            state.fragments[result] = multiply_to_fragments(state, op, None)
+            multiply_to_fragments(state, op, None, result)
             return
         (begin,) = (each for each in total.operands if each != result)
-        state.fragments[total.results[0]] = multiply_to_fragments(state, op, state.fragments[begin])
+        multiply_to_fragments(state, op, state.fragments[begin], total.results[0])
 
     def _added_to(self, state: State, op: ir.Operation) -> ir.Operation | None:
         """Return the sum of a product's result and of what is in registers already, if that is all it is used for."""
@@ -170,6 +175,7 @@ class BlockWriter:
             return None
         (total,) = users[0].results
         others = [each for each in users[0].operands if each != result]
+        wait_for(state, others)
         if len(others) != 1 or others[0] not in state.fragments or self.kernel.places[total] != attributes.FRAGMENTS:
             return None
         is_same = state.fragments[others[0]].layout == self.kernel.fragments(result)

@@ -10,6 +10,7 @@ from xgpu.block_plan.memory.strides import TilePanel, are_apart
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.emit.families.blocks.schedule import BlockProgramSchedule
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.hlo_maps import access_kind
@@ -19,7 +20,7 @@ from xgpu.passes.tiles.blocks.memory.shared import TileLayout
 from xgpu.passes.tiles.blocks.memory.stored import element_bytes
 from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout
 from xgpu.records import dataclass
-from xgpu.structure import defining_op, dtype_of, owning_op
+from xgpu.structure import defining_op, dtype_of, owning_op, users_of
 from xgpu.target_machine import WARP_SIZE
 
 PRODUCT, REDUCE = "stablehlo.dot_general", "stablehlo.reduce"
@@ -103,20 +104,20 @@ class ScheduledKernel:
     def asynchronous(self) -> tuple[tuple[int, int], ...]:
         """The bytes that TMA writes, or warp groups multiply: the first of each tile, and the one after the last."""
         products = [op for _, op, _ in self.tiles() if instruction_of(op) == attributes.BY_WARP_GROUPS]
-        found = {self.layouts[tile] for op in products for tile in self._kept_of(op.operands) if tile in self.layouts}
+        found = {self.layouts[tile] for op in products for tile in self.kept_of(op.operands) if tile in self.layouts}
         found |= {self.layouts[each.tile] for each in self.bulk}
         return tuple(sorted((each.start, each.end) for each in found))
 
-    def _kept_of(self, tiles: Iterable[ir.Value]) -> Iterator[ir.Value]:
+    def kept_of(self, values: Iterable[ir.Value]) -> Iterator[ir.Value]:
         """Yield the tiles that are kept of which some are computed, or which they are."""
-        pending = list(tiles)
+        pending = [value for value in values if value in self.places]
         while pending:
             tile = pending.pop()
             op = owning_op(tile)
             if self.is_kept(tile):
                 yield tile
             elif not isinstance(op.opview, TileOp | IndexTileOp):
-                pending += op.operands
+                pending += (value for value in op.operands if value in self.places)
 
     @cached_property
     def bulk(self) -> dict[TileOp, BulkTile]:
@@ -162,7 +163,17 @@ class ScheduledKernel:
         """Return how threads hold a tile, or what it is computed from; None if it has nothing to do with a product.
 
         Elementwise operations and reductions of rows follow a product, and what steps carry follows what they yield.
+        What follows none may be computed for the left operand of one.
         """
+        if tile not in self._held:
+            self._held[tile] = self._after_product(tile) or self._before_product(tile)
+        return self._held[tile]
+
+    @cached_property
+    def _held(self) -> dict[ir.Value, FragmentLayout | None]:
+        return {}
+
+    def _after_product(self, tile: ir.Value) -> FragmentLayout | None:
         seen: set[ir.Value] = set()
         pending = [tile]
         while pending:
@@ -179,10 +190,36 @@ class ScheduledKernel:
                 return rows
             if isinstance(op.opview, StepsOp):
                 pending.append(self._yielded(value, op.opview))
-            elif not isinstance(op.opview, TileOp | IndexTileOp) and access_kind(op) == "elementwise":
+            elif _is_elementwise(op):
                 same = [each for each in op.operands if shape_of(each) == shape_of(tile)]
                 pending += reversed(same)
         return None
+
+    def _before_product(self, tile: ir.Value) -> FragmentLayout | None:
+        """Return how threads hold a left operand of warp groups, where a tile is computed for it, or with it."""
+        shape, seen, pending = shape_of(tile), set[ir.Value](), [tile]
+        while pending:
+            value = pending.pop()
+            if value in seen or (value != tile and self.places.get(value) != attributes.FRAGMENTS):
+                continue
+            seen.add(value)
+            for user in users_of(value):
+                if (layout := self._as_left(user, value)) is not None:
+                    return layout
+                pending += user.results if _is_elementwise(user) else []
+            op = owning_op(value)
+            if _is_elementwise(op):
+                pending += [each for each in op.operands if shape_of(each) == shape]
+        return None
+
+    def _as_left(self, user: ir.Operation, value: ir.Value) -> FragmentLayout | None:
+        """Return how warp groups read a tile in registers as their left operand; None if they do not."""
+        is_left = instruction_of(user) == attributes.BY_WARP_GROUPS and user.operands[0] == value
+        if not is_left or self.places[value] != attributes.FRAGMENTS:
+            return None
+        layout = product_layout(user, self.warps)
+        whole = (layout.batching, layout.own, layout.across) == (0, 1, 1)
+        return FragmentLayout(shape_of(value), 0, 1, layout.down, 1) if whole else None
 
     def _reduced(self, op: ir.Operation) -> FragmentLayout | None:
         """Return how threads hold the result of a reduction of rows that they hold whole; None if it is another one."""
@@ -223,6 +260,10 @@ class ScheduledKernel:
             got = _got(op, attributes.SWIZZLE)
             refuse(PASS, op, f"attribute '{attributes.SWIZZLE}': expected a shift above the base, got {got}")
         return TileLayout(offset, shape, tuple(strides), packed, dtype, self.buffers(op), panel)
+
+
+def _is_elementwise(op: ir.Operation) -> bool:
+    return op.name in OPERATIONS and access_kind(op) == "elementwise"
 
 
 def stages_of(steps: StepsOp) -> int:

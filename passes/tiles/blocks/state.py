@@ -21,7 +21,8 @@ class State:
 
     ``numbers`` has the expression of each number of block and step, ``pointers`` the address of each array. ``memory``
     is the block's shared memory, ``barriers`` has its threads meet. In steps ``start_ahead`` writes the start of a
-    later step's copy of a tile; ``bulk`` are the copies by TMA, if there are some.
+    later step's copy of a tile; ``bulk`` are the copies by TMA, if there are some. ``started`` are the products of warp
+    groups that are waited for where their results are read, in order; those ``under_way`` go on in the next step.
     """
 
     kernel: ScheduledKernel
@@ -33,6 +34,7 @@ class State:
     shared: dict[ir.Value, SharedTile] = field(default_factory=dict)
     fragments: dict[ir.Value, FragmentTile] = field(default_factory=dict)
     under_way: dict[ir.Value, PendingTile] = field(default_factory=dict)
+    started: dict[ir.Value, PendingTile] = field(default_factory=dict)
     bulk: BulkCopies | None = None
     pending: Collection[ir.Operation] = ()
     start_ahead: Callable[[TileOp], None] | None = None

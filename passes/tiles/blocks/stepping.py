@@ -19,7 +19,7 @@ from xgpu.passes.tiles.blocks.bulk_copies import FullBarriers
 from xgpu.passes.tiles.blocks.computing import copy_shared, held, held_layout
 from xgpu.passes.tiles.blocks.copying import TileCopy, any_async
 from xgpu.passes.tiles.blocks.memory.shared import TileLayout
-from xgpu.passes.tiles.blocks.products.by_groups import finished, rows_of
+from xgpu.passes.tiles.blocks.products.by_groups import finished, rows_of, wait_for_all
 from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout, FragmentTile, PendingTile
 from xgpu.passes.tiles.blocks.program import prefetch_of, stages_of
 from xgpu.passes.tiles.blocks.state import State
@@ -102,6 +102,7 @@ class StepLoop:
     def write(self) -> None:
         """Write the loop, after what it begins with; the state then knows its results."""
         op, state = self.steps.operation, self.state
+        wait_for_all(state)
         begin = self._write_inits()
         for step in self._pipeline.prologue() if self._ahead else ():
             if self._pipeline.exists(step):
@@ -172,6 +173,7 @@ class StepLoop:
         for tile in self._written:
             inner.barriers.wrote(self.state.kernel.layouts[tile])
         self.write_operations(inner, self.steps.body)
+        wait_for_all(inner)
         (*_, end) = self.steps.body.operations
         if attributes.MEET in end.operation.attributes:
             inner.barriers.meet()

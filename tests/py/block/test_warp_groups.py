@@ -1,5 +1,6 @@
 """Products that warp groups multiply: numbers on the host, the waits and fences that they need, and their PTX."""
 
+import re
 from collections import Counter
 from functools import cache
 from typing import Any
@@ -311,3 +312,100 @@ def test_ptxas_does_not_serialise_them() -> None:
 def test_other_gpus_multiply_by_warps() -> None:
     text = xgpu.compile(PROGRAMS["panels"].text(), target="sm_80").ir("emitted")
     assert "xgpu.mma" in text and "warpgroup" not in text
+
+
+def ahead(rows: int, keys: int, width: int) -> block.Kernel:
+    """Attention to whole tiles of keys, of which a step multiplies those of the next one before it has its weights."""
+
+    @block.kernel
+    def kernel(q: Any, k: Any, v: Any) -> Any:
+        (i,) = block.grid(q.shape[0] // rows)
+        queries = q.tile((rows, width), (i, 0))
+
+        def step(number: Any, carried: Any) -> Any:
+            logits, largest, sums, out = carried
+            following = block.dot(queries, k.tile((keys, width), (number + 1, 0)).T)
+            new = jnp.maximum(largest, jnp.max(logits, axis=1))
+            weights, old = jnp.exp(logits - new[:, None]), jnp.exp(largest - new)
+            product = block.dot(weights.astype(v.dtype), v.tile((keys, width), (number, 0)))
+            return following, new, sums * old + jnp.sum(weights, axis=1), out * old[:, None] + product
+
+        first = block.dot(queries, k.tile((keys, width), (0, 0)).T)
+        start = first, jnp.full(rows, -1e30), jnp.zeros(rows), jnp.zeros((rows, width))
+        _, _, sums, out = block.steps(k.shape[0] // keys, step, start)
+        return block.store(out / sums[:, None], q.shape, (i, 0))
+
+    return kernel
+
+
+def test_products_are_waited_for_where_they_are_read() -> None:
+    """Those of the next step while weights are computed, and multiplied: one wait for both, at the end of a step."""
+    kernel = ahead(64, 32, 32)
+    arguments = [
+        np.random.default_rng(number).standard_normal((size, 32)).astype(jnp.bfloat16)
+        for number, size in enumerate((128, 96, 96))
+    ]
+    program = xgpu.compile(kernel, *(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in arguments))
+    _, _, step = program.ir("emitted").partition("scf.for")
+    order = re.findall(r"xgpu.warpgroup_(?:commit|wait)|math.exp", step)
+    assert order[0] == "xgpu.warpgroup_commit"
+    assert order[-2:] == ["xgpu.warpgroup_commit", "xgpu.warpgroup_wait"]
+    assert set(order[1:-2]) == {"math.exp"}
+    (result,) = program.run(*arguments, sanitize=True)
+    comparison = compare(result, np.asarray(kernel.reference(*arguments)))
+    assert comparison.agrees, str(comparison)
+
+
+def test_each_wait_is_needed_where_products_are_under_way() -> None:
+    """Fences and waits of a product that goes on beside another one; one group of both would be as good."""
+    shape = jax.ShapeDtypeStruct((64, 32), jnp.bfloat16)
+    program = xgpu.compile(ahead(64, 32, 32), shape, shape, shape)
+    arguments = [placed(each) for each in program.random_inputs(1)]
+    result = memory((64, 32), np.float32)
+    found = [(name, each) for name, each in mutations(program.ir("lowered")) if "warpgroup" in name]
+    found = [(name, each) for name, each in found if "commit" not in name]
+    assert len(found) > 4
+    for name, each in found:
+        with pytest.raises(KernelFault):
+            host_kernel(each, sanitize=True).launch([*arguments, result])
+            pytest.fail(f"nothing is found without {name}")
+
+
+def scaled(rows: int, turned: bool = False) -> Any:
+    """A product of rows that are scaled by a number for each column, with sums of their squares."""
+
+    @block.kernel(threads=2 * rows)
+    def kernel(x: Any, w: Any, scale: Any) -> Any:
+        (m, k), (_, n) = x.shape, w.shape
+        (i,) = block.grid(block.cdiv(m, rows))
+
+        def step(number: Any, carried: Any) -> Any:
+            tile = x.tile((rows, 32), (i, number)).astype(jnp.float32)
+            left = (tile * scale.tile(32, (number,))).astype(x.dtype)
+            made = block.dot(left, w.tile((32, n), (number, 0)))
+            if turned:
+                made = made + left.astype(jnp.float32).sum(0)[:, None].sum()
+            return carried[0] + made, carried[1] + (tile * tile).sum(1)
+
+        total, squares = block.steps(block.cdiv(k, 32), step, (jnp.zeros((rows, n)), jnp.zeros(rows)))
+        return block.store(total / (1 + squares)[:, None], (m, n), (i, 0))
+
+    return kernel
+
+
+@pytest.mark.parametrize("rows", [64, 128])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_left_operand_is_computed_where_it_is_multiplied(rows: int, turned: bool) -> None:
+    """What it is computed from goes on in registers, too, and has a copy in shared memory for what adds up columns."""
+    drawn = np.random.default_rng(1)
+    shapes = ((100, 70), jnp.bfloat16), ((70, 48), jnp.bfloat16), ((70,), jnp.float32)
+    arguments = [(drawn.integers(-4, 5, shape) / 4).astype(dtype) for shape, dtype in shapes]
+    kernel = scaled(rows, turned)
+    program = xgpu.compile(kernel, *(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in arguments))
+    emitted = program.ir("emitted")
+    assert "(vector<24xf32>, vector<4xi32>, !llvm.ptr<3>, i1)" in emitted
+    copies = [line for line in explain_tiles(program).splitlines() if "shared" in line and " convert " in line]
+    assert len(copies) == int(turned)
+    (result,) = program.run(*arguments, sanitize=True)
+    comparison = compare(result, np.asarray(kernel.reference(*arguments)))
+    assert comparison.agrees, str(comparison)

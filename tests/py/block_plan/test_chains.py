@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from xgpu.block_plan.chains import MOST_ACCUMULATORS, choose, missing_copies
+from xgpu.block_plan.chains import choose, missing_copies
+from xgpu.block_plan.forms import MOST_ACCUMULATORS
 from xgpu.block_plan.graph import Graph, Tile
 
 from .graphs import SHAPE, THREADS, Writer

@@ -16,6 +16,10 @@ from xgpu.hlo.operations import elementwise, implemented, without_code
 from xgpu.hlo.source_location import unsupported
 from xgpu.structure import producer
 
+_ACCURACY = "result_accuracy"
+_TOLERANCE_OF_WEIGHTS = 1e-5
+"""The relative error of an exponential from which on it may be computed as weights are."""
+
 
 def _math(operation: Callable[..., ir.Value]) -> Builder:
     """Return the builder of a function of floats that `expand-math` writes out."""
@@ -24,11 +28,22 @@ def _math(operation: Callable[..., ir.Value]) -> Builder:
         if not op.dtype.is_float:
             raise unsupported(op.op, f"{op.dtype} is not supported by this operation")
         value = operation(*op.operands)
-        if WEIGHT in op.op.attributes:
-            producer(value).attributes[WEIGHT] = op.op.attributes[WEIGHT]
+        if WEIGHT in op.op.attributes or _tolerates_weights(op.op):
+            producer(value).attributes[WEIGHT] = ir.UnitAttr.get()
         return value
 
     return build
+
+
+def _tolerates_weights(op: ir.Operation) -> bool:
+    """Whether a program takes an exponential that is as exact as weights are (`lax.exp` with a tolerance).
+
+    Such a power of two has an exponent that is rounded: of 128 at most, so it is off by 2^-17, and e^x by 6e-6 of it.
+    """
+    if op.name != "stablehlo.exponential" or _ACCURACY not in op.attributes:
+        return False
+    accuracy = ir.stablehlo.ResultAccuracyAttr(op.attributes[_ACCURACY])
+    return str(accuracy.mode) == "TOLERANCE" and accuracy.rtol >= _TOLERANCE_OF_WEIGHTS
 
 
 _REAL: dict[str, Builder] = {

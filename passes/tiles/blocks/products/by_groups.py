@@ -1,12 +1,13 @@
 """Products of tiles by instructions of warp groups (wgmma), whose accumulators are fragments of the group's warps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 from xgpu import ir
 from xgpu.block_plan.instructions import BY_GROUPS
 from xgpu.dialects.block import matrices
+from xgpu.dtypes import dtype_named
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.tiles.blocks.products.fragments import (
     COLUMNS,
@@ -17,6 +18,7 @@ from xgpu.passes.tiles.blocks.products.fragments import (
     FragmentLayout,
     FragmentTile,
     PendingTile,
+    converted,
 )
 from xgpu.passes.tiles.blocks.products.matrices_in_memory import MatrixInMemory
 from xgpu.passes.tiles.blocks.products.operands import LEFT, RIGHT, Operand
@@ -42,14 +44,16 @@ class WarpGroupProduct:
     first: int
     count: int
 
-    def write(self, begin: Sequence[ir.Value] | None) -> list[ir.Value]:
-        """Write the product; return the vectors of its fragments, row by row. Sums ``begin`` with these, or at zero."""
-        if begin is None:
-            zero = b.constant(0, ir.VectorType.get([_EACH * self.layout.held_across], ir.F32Type.get()))
-            sums = self._started([zero] * self.count, adds=False)
-        else:
-            sums = self._started(rows_of(self.layout, begin), adds=True)
-        return fragments_of(self.layout, _waited(sums, 0))
+    def write(self) -> list[ir.Value]:
+        """Write the product and wait for it; return the vectors of its fragments, row by row."""
+        return fragments_of(self.layout, _waited(self.start(None), 0))
+
+    def start(self, begin: Sequence[ir.Value] | None) -> list[ir.Value]:
+        """Start the product; return the accumulators of each row of fragments. Adds to ``begin``, or to zeros."""
+        if begin is not None:
+            return self._started(rows_of(self.layout, begin), adds=True)
+        zero = b.constant(0, ir.VectorType.get([_EACH * self.layout.held_across], ir.F32Type.get()))
+        return self._started([zero] * self.count, adds=False)
 
     def go_on(self, sums: Sequence[ir.Value]) -> list[ir.Value]:
         """Write a product that is added to others under way, once these are done; return its own, which goes on."""
@@ -122,6 +126,27 @@ def rows_of(layout: FragmentLayout, vectors: Sequence[ir.Value]) -> list[ir.Valu
 def fragments_of(layout: FragmentLayout, rows: Sequence[ir.Value]) -> list[ir.Value]:
     """Return the vectors of fragments, row by row, of accumulators that nothing is added to any more."""
     return [part(row, _EACH * number, _EACH) for row in rows for number in range(layout.held_across)]
+
+
+def wait_for(state: State, values: Iterable[ir.Value]) -> None:
+    """Wait for the products of warp groups that have some of ``values``, and for those started before them."""
+    wanted, names = set(values), list(state.started)
+    count = max((number + 1 for number, value in enumerate(names) if value in wanted), default=0)
+    if not count:
+        return
+    tiles = [state.started.pop(value) for value in names[:count]]
+    rows = iter(_waited([row for each in tiles for row in each.values], len(names) - count))
+    for value, tile in zip(names, tiles, strict=False):
+        vectors = fragments_of(tile.layout, [next(rows) for _ in tile.values])
+        dtype = dtype_of(value)
+        state.fragments[value] = FragmentTile.of(
+            tile.layout, [converted(each, dtype_named("f32"), dtype) for each in vectors]
+        )
+
+
+def wait_for_all(state: State) -> None:
+    """Wait for all products of warp groups that are under way and whose results something will read."""
+    wait_for(state, list(state.started))
 
 
 def finished(tile: PendingTile) -> FragmentTile:

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.dtypes import DType
+from xgpu.emit.scalar.convert import convert_value
 from xgpu.indexing.access import Shape
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, symbol
 from xgpu.indexing.constraints import Constraint
@@ -204,3 +206,10 @@ class PendingTile:
 def joined(halves: Sequence[Sequence[ir.Value]]) -> ir.Value:
     """Return the vector of the elements of both halves."""
     return from_elements([each for half in halves for each in half])
+
+
+def converted(vector: ir.Value, source: DType, target: DType) -> ir.Value:
+    """Return a vector's elements in another type."""
+    if source == target:
+        return vector
+    return from_elements([convert_value(each, source, target) for each in elements(vector)])

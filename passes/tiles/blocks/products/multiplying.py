@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from xgpu import ir
+from xgpu.block_plan.kernel import instruction_of
+from xgpu.dialects import attributes
 from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.interval import Interval
 from xgpu.passes.support.scf_ops import create_index
@@ -30,16 +32,23 @@ _MOST_SUMS = 128
 """Sums of a product that goes to shared memory which a thread has at once."""
 
 
-def multiply_to_fragments(state: State, op: ir.Operation, begin: FragmentTile | None) -> FragmentTile:
-    """Write a product whose result stays in registers; added to ``begin`` if that is given."""
+def multiply_to_fragments(state: State, op: ir.Operation, begin: FragmentTile | None, into: ir.Value) -> None:
+    """Write a product whose result, ``into``, stays in registers; added to ``begin`` if that is given.
+
+    One of warp groups is only started.
+    """
     layout = product_layout(op, state.kernel.warps)
+    if instruction_of(op) == attributes.BY_WARP_GROUPS:
+        product = WarpGroupProduct(state, op, layout, 0, layout.held_down)
+        state.started[into] = PendingTile(layout, product.start(None if begin is None else begin.values))
+        return
     vectors: list[ir.Value] = []
     for matrix in range(layout.matrices):
         first = None
         if begin is not None:
             first = [begin.vectors[each] for each in layout.fragments() if each.matrix == matrix]
         vectors += SummedProduct(state, op, layout, constant(matrix), 0, layout.held_down).write(first)
-    return FragmentTile.of(layout, vectors)
+    state.fragments[into] = FragmentTile.of(layout, vectors)
 
 
 def go_on(state: State, op: ir.Operation, begin: PendingTile) -> PendingTile:

@@ -12,7 +12,6 @@ from xgpu.dialects.block.matrices import MmaOp
 from xgpu.dialects.xgpu import LoopOp, YieldOp
 from xgpu.dtypes import DType, dtype_named
 from xgpu.emit.scalar.accumulation import Accumulation, accumulation_of
-from xgpu.emit.scalar.convert import convert_value
 from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -22,7 +21,7 @@ from xgpu.passes.tiles.blocks.elements import ElementCode
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
 from xgpu.passes.tiles.blocks.memory.stored import scalar_type
 from xgpu.passes.tiles.blocks.products.by_groups import WarpGroupProduct
-from xgpu.passes.tiles.blocks.products.fragments import HALVES, NEIGHBOURS, FragmentLayout
+from xgpu.passes.tiles.blocks.products.fragments import HALVES, NEIGHBOURS, FragmentLayout, converted
 from xgpu.passes.tiles.blocks.products.operands import LEFT, RIGHT, FragmentSource, Operand
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.structured import counted
@@ -74,7 +73,8 @@ class SummedProduct:
     def write(self, begin: Sequence[ir.Value] | None) -> list[ir.Value]:
         """Write the product; return the vectors of its fragments, row by row. Sums ``begin`` with these, or at zero."""
         if self.instruction == attributes.BY_WARP_GROUPS:
-            sums = WarpGroupProduct(self.state, self.op, self.layout, self.first, self.count).write(begin)
+            assert begin is None, "products of warp groups that are added to something are started"
+            sums = WarpGroupProduct(self.state, self.op, self.layout, self.first, self.count).write()
         elif self.instruction == attributes.BY_WARPS:
             sums = self._by_warps(self._zeros(self.sum_type) if begin is None else list(begin))
         else:
@@ -164,10 +164,3 @@ class SummedProduct:
 def _sum_type(accumulation: Accumulation) -> DType:
     (total, *_) = accumulation.step.arguments
     return dtype_of(total)
-
-
-def converted(vector: ir.Value, source: DType, target: DType) -> ir.Value:
-    """Return a vector's elements in another type."""
-    if source == target:
-        return vector
-    return from_elements([convert_value(each, source, target) for each in elements(vector)])

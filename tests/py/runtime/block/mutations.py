@@ -10,14 +10,14 @@ NEEDED = (
     *("cluster_arrive", "cluster_wait", "warpgroup_fence", "warpgroup_commit", "warpgroup_wait"),
 )
 _BARRIER = re.compile(r"gpu\.barrier")
-_OPERATION = re.compile(r'(%\w+ = )?"xgpu\.(\w+)"\(([^)]*)\)')
-_RESULT_TYPE = re.compile(r"-> (\(\)|vector<\w+>)")
+_OPERATION = re.compile(r'(?:(%\w+)(?::\d+)? = )?"xgpu\.(\w+)"\(([^)]*)\)')
+_RESULT_TYPE = re.compile(r"-> (\([^)]*\)|vector<\w+>)")
 
 
 def mutations(text: str) -> Iterator[tuple[str, str]]:
     """Yield names and texts of the kernels that lack one of the operations; names count from 0 for each operation.
 
-    What has a result is replaced by its operand.
+    What has results is replaced by its operands.
     """
     counts: Counter[str] = Counter()
     for match in _BARRIER.finditer(text):
@@ -33,7 +33,11 @@ def mutations(text: str) -> Iterator[tuple[str, str]]:
         if result:
             end_of_region = _end_of_region(after)
             inside, outside = after[:end_of_region], after[end_of_region:]
-            after = re.sub(rf"{result.removesuffix(' = ')}\b", operands, inside) + outside
+            taken = operands.split(", ")
+            for number, operand in enumerate(taken):
+                one = rf"{result}#{number}\b" if len(taken) > 1 else rf"{result}\b"
+                inside = re.sub(one, operand, inside)
+            after = inside + outside
         yield f"{name}-{counts[name]}", text[: match.start()] + after
         counts[name] += 1
 

@@ -172,8 +172,10 @@ def is_product(a: Bytes, b: Bytes, form: Pointer[ProductForm], context: Pointer[
 
 @compiled
 def warpgroup_commit(context: Pointer[Header], site: int) -> int:
-    """End the group of products."""
-    this_thread(context).product_group += 1
+    """End the group of products. What the next one reads in registers may have been written since its fence."""
+    thread = this_thread(context)
+    thread.is_fenced = 0
+    thread.product_group += 1
     return 0
 
 
