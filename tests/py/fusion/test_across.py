@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -160,3 +161,28 @@ def test_what_several_transposes_are_computed_from_counts_once() -> None:
     # If no reshape is in the way, all is computed in the order of the array, and transposed once.
     program = xgpu.compile(lambda x: sum(repeated(x, k) for k in range(8)), "f32[4096,4096]", target="sm_90a")
     assert [kernel.emitter for kernel in program.kernels] == ["transpose"]
+
+
+def routed(pose: Any, w: Any, *, rounds: int) -> Any:
+    """Dynamic routing of capsules, which reads votes twice a round, in the layout that they have as a transpose."""
+    (b, i), o = pose.shape[:2], w.shape[1]
+    votes = jnp.einsum("bixy,ioyz->bioxz", pose, w).reshape(b, i, o, 16)
+    logits, found = jnp.zeros((b, i, o)), None
+    for _ in range(rounds):
+        weights = jax.nn.softmax(logits, axis=2)
+        found = (weights[..., None] * votes).sum(1)
+        logits = logits + (votes * found[:, None]).sum(-1)
+    return found
+
+
+@pytest.mark.parametrize(("rounds", "is_moved"), [(1, False), (4, True)])
+def test_dimensions_too_short_for_tiles_are_moved_if_many_kernels_read_them(rounds: int, is_moved: bool) -> None:
+    """Reductions read neighbours along their last dimension. One reads across, or a kernel does it for several."""
+    function = partial(routed, rounds=rounds)
+    specs = ["f32[64,288,4,4]", "f32[288,10,4,4]"]
+    target = device("sm_90a")
+    found = plan_reasons(compile_to("prepared", function, specs, target, Options()), target, only_stored=True)
+    assert ("to read it across, without a tile" in found) == is_moved
+    program = xgpu.compile(function, "f32[3,20,4,4]", "f32[20,10,4,4]")
+    (result,), (wanted,) = program.run(*program.random_inputs()), program.reference(*program.random_inputs())
+    assert compare(result, wanted).agrees

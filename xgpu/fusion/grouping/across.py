@@ -2,7 +2,8 @@
 
 Only where a kernel is built around a transpose does a tile move it. Everywhere else, such as where a pad, a repeat or a
 scan reads what is transposed, each thread would touch a sector for an element. So another kernel, which has a tile,
-moves it, if those sectors take longer than to store an array, to read it again, and to launch one more kernel.
+moves it, if those sectors take longer than to store an array, to read it again, and to launch one more kernel. Where
+dimensions are too short for a tile, one kernel reads across instead of several.
 """
 
 import math
@@ -13,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from xgpu import ir
+from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.analysis.root_indices import Stored
-from xgpu.analysis.transposes import needs_tile, transpose_of
+from xgpu.analysis.transposes import moves_rows, needs_tile, transpose_of
 from xgpu.costs.sectors import SECTOR_BYTES, overfetch
 from xgpu.costs.time import launch_bytes
 from xgpu.costs.values import byte_size, elements
@@ -29,7 +31,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
-from xgpu.structure import defining_op, dtype_of
+from xgpu.structure import defining_op, dtype_of, is_argument
 
 _TRANSPOSE = "stablehlo.transpose"
 _MOST_READS = 256
@@ -53,8 +55,8 @@ def read_across(
     operations: Sequence[ir.Operation], grouping: Grouping, families: Families, target: Device
 ) -> dict[ir.Value, Reason]:
     """Return what kernels are to wait for, made of transposes among ``operations``, with the reasons."""
-    transposes = {op.results[0]: op for op in operations if _is_worth_a_tile(op, target)}
-    transposes = {value: op for value, op in transposes.items() if not grouping.is_stored(value)}
+    moved = (op for op in operations if op.name == _TRANSPOSE and not grouping.is_stored(op.results[0]))
+    transposes = {op.results[0]: op for op in moved if _is_apart(op, grouping, target)}
     if not transposes:
         return {}
     behind = _behind(operations, transposes, grouping)
@@ -72,7 +74,7 @@ def read_across(
             walked.setdefault(value, set()).add(start)
     reasons: dict[ir.Value, Reason] = {}
     for value, bytes_ in saved.items():
-        if (more := bytes_ - _bytes_to_move(value, target)) > 0:
+        if (more := bytes_ - _bytes_of_kernel(transposes[value], target)) > 0:
             # What all of them make of it at once is stored in its place, if it is no larger.
             (first, *others) = walked[value]
             is_instead = not others and byte_size(first) <= byte_size(value)
@@ -136,6 +138,26 @@ def _is_worth_a_tile(op: ir.Operation, target: Device) -> bool:
     (result,) = op.results
     bits = dtype_of(result).storage_bits
     return needs_tile(transpose, bits, bits) and SECTOR_BYTES * elements(result) > _bytes_to_move(result, target)
+
+
+def _is_apart(op: ir.Operation, grouping: Grouping, target: Device) -> bool:
+    """Whether a kernel may move a transpose by a tile, or without one what is in memory: then it reads nothing else."""
+    if _is_worth_a_tile(op, target):
+        return True
+    (operand,), (result,), transpose = op.operands, op.results, transpose_of(op)
+    is_in_memory = is_argument(operand) or grouping.is_stored(operand)
+    if transpose is None or transpose.rows == transpose.columns or not is_in_memory:
+        return False
+    is_large = SECTOR_BYTES * elements(result) > _bytes_to_move(result, target)
+    return is_large and not moves_rows(transpose, dtype_of(result).storage_bits)
+
+
+def _bytes_of_kernel(op: ir.Operation, target: Device) -> float:
+    """Return what a kernel takes for a transpose, in bytes: with a tile, or without one if that has no use for it."""
+    (operand,), (result,), (access,) = op.operands, op.results, accesses(op)
+    if _is_worth_a_tile(op, target):
+        return _bytes_to_move(result, target)
+    return launch_bytes(target) + byte_size(result) + _bytes_touched(operand, access.map)
 
 
 def _bytes_to_move(value: ir.Value, target: Device) -> float:
@@ -207,6 +229,11 @@ class _Kernel:
                 yield from (((operand, walk), True) for operand in list(hero.operands)[: len(hero.results)])
             for root in group.roots:
                 yield (root, walk.compose(group.forms[root].forward).simplify()), False
+        else:
+            # Rows or columns: neighbours along the last dimension in either case.
+            heroes = (hero for hero in group.heroes if hero.name == REDUCE)
+            operands = (operand for hero in heroes for operand in list(hero.operands)[: len(hero.results)])
+            yield from (((operand, identity_map(shape_of(operand))), False) for operand in operands)
 
     def _is_stored(self, value: ir.Value) -> bool:
         return self.grouping.stored_before(value, self.group.level)
