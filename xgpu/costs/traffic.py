@@ -6,16 +6,16 @@ that lie apart counts with all that memory moves for it, where a kernel is too s
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from xgpu import ir
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE, updates_of
 from xgpu.costs.footprint import elements_read
 from xgpu.costs.recomputation import MOST_VISITED
 from xgpu.costs.sectors import SECTOR_BYTES
-from xgpu.costs.values import byte_size, elements, is_immediate
+from xgpu.costs.values import byte_size, elements, instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.access import Access, shape_of
+from xgpu.indexing.access import Access, identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.structure import defining_op, dtype_of, producer
@@ -66,32 +66,108 @@ _FOLLOWED = ("elementwise", "indexing", "piecewise")
 _MADE = ("stablehlo.iota",)
 
 
-def bytes_touched(values: Sequence[ir.Value]) -> float:
+class Slices:
+    """Slices of values, for walks that reach the same ones: how each is made is found out once.
+
+    The operations have to stay as they are as long as this is used.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[ir.Value, Made] = {}
+
+    def made(self, value: ir.Value) -> "Made":
+        """Return how a value is made."""
+        found = self._known.get(value)
+        if found is None:
+            found = self._known[value] = Made(value, self)
+        return found
+
+
+class Made:
+    """The way a value is made, by an operation that is followed element by element or from elsewhere."""
+
+    def __init__(self, value: ir.Value, slices: Slices):
+        self.value, self._slices = value, slices
+        self.op = defining_op(value)
+
+    @cached_property
+    def is_followed(self) -> bool:
+        """Whether an operation computes each element from few others."""
+        return self.op is not None and self.op.name in OPERATIONS and access_kind(self.op) in _FOLLOWED
+
+    @cached_property
+    def is_counted(self) -> bool:
+        """Whether the value is made of indices alone."""
+        return self.op is not None and self.op.name in _MADE
+
+    @cached_property
+    def is_immediate(self) -> bool:
+        """Whether the value costs nothing."""
+        return is_immediate(self.value)
+
+    @cached_property
+    def elements(self) -> int:
+        """The number of elements."""
+        return elements(self.value)
+
+    @cached_property
+    def shape(self) -> Sequence[int]:
+        """The sizes of the dimensions."""
+        return shape_of(self.value)
+
+    @cached_property
+    def bits(self) -> int:
+        """The bits of an element in memory."""
+        return dtype_of(self.value).storage_bits
+
+    @cached_property
+    def instructions(self) -> int:
+        """About how many instructions an element costs."""
+        return 0 if self.op is None else instructions(self.op)
+
+    @cached_property
+    def operands(self) -> "Sequence[Made]":
+        """The values that the operation reads, each once."""
+        return [] if self.op is None else [self._slices.made(each) for each in dict.fromkeys(self.op.operands)]
+
+    @cached_property
+    def reads(self) -> "Sequence[_Read]":
+        """The values that the operation reads, with its accesses: None for those at the indices of its own result."""
+        assert self.op is not None
+        all_, same, operands = accesses(self.op), identity_map(self.shape), list(self.op.operands)
+        made = [self._slices.made(operands[each.operand]) for each in all_]
+        at = [None if each.map == same and not each.runtime else (each, all_) for each in all_]
+        return list(zip(made, at, strict=True))
+
+
+type _Read = tuple[Made, tuple[Access, Sequence[Access]] | None]
+"""A value that is read, with its access and all of the operation's."""
+
+
+def bytes_touched(values: Sequence[ir.Value], slices: Slices | None = None) -> float:
     """Return the bytes that memory moves for an element of ``values``, of one shape, if one kernel computes them.
 
     Neighbours along the last dimension that lie apart in an array take a sector each, as do those whose places only run
-    time tells. Of an array no more counts than all of its elements: caches hold what is touched again.
+    time tells. Of an array no more counts than all of its elements: caches hold what is touched again. ``slices`` keeps
+    what is found of values for those that are asked for later.
     """
-    shape, whole = shape_of(values[0]), elements(values[0])
+    starts = [(slices or Slices()).made(value) for value in values]
+    shape, whole = starts[0].shape, starts[0].elements
     last = max((number for number, size in enumerate(shape) if size > 1), default=0)
     first, second = (0,) * len(shape), tuple(int(number == last) for number in range(len(shape)))
-    pending: list[tuple[ir.Value, _Neighbours]] = [(value, (first, second)) for value in values]
-    seen, bits = set(values), 0.0
+    pending: list[tuple[Made, _Neighbours]] = [(each, (first, second)) for each in starts]
+    seen, bits = set(starts), 0.0
     while pending:
-        value, places = pending.pop()
-        op = defining_op(value)
-        if op is not None and op.name in _MADE:
+        made, places = pending.pop()
+        if made.is_counted:
             continue
-        if op is None or op.name not in OPERATIONS or access_kind(op) not in _FOLLOWED or len(seen) > MOST_VISITED:
-            own = dtype_of(value).storage_bits
-            bits += min(_bits_for_one(own, shape_of(value), places), own * elements(value) / whole)
+        if not made.is_followed or len(seen) > MOST_VISITED:
+            bits += min(_bits_for_one(made.bits, made.shape, places), made.bits * made.elements / whole)
             continue
-        reads = accesses(op)
-        for read in reads:
-            operand = op.operands[read.operand]
-            if operand not in seen and not is_immediate(operand):
+        for operand, at in made.reads:
+            if operand not in seen and not operand.is_immediate:
                 seen.add(operand)
-                pending.append((operand, _places(read, reads, places)))
+                pending.append((operand, places if at is None else _places(*at, places)))
     return bits / 8
 
 

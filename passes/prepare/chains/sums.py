@@ -7,7 +7,7 @@ from xgpu.analysis.attention.sum_groups import SumGroup
 from xgpu.costs.attention import AttentionSizes, are_sums_fast
 from xgpu.device import Device
 from xgpu.dialects.chain import returned
-from xgpu.emit.families.attention.sums_schedule import sums_problem
+from xgpu.emit.families.attention.sums_schedule import most_products, sums_problem
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.fusion.fallback import fallback_reason
 from xgpu.passes.prepare.chains.parts import ChainParts, Taken, last_moved
@@ -19,11 +19,15 @@ def write_sums(group: SumGroup, target: Device) -> dict[ir.Value, ir.Value] | st
     if all(fallback_reason(product) is None for product in (*group.products, *group.ends)):
         return "kernels compute products of so few terms as a part of what reads them"
     results = [last_moved(end.results[0], _element_bytes(group)) for end in group.ends]
-    chains = [chained_sums([result], group.products) for result in results]
-    for chain in chains:
+    known: list[ChainedSums] = []
+    for result in results:
+        chain = chained_sums([result], group.products, group.made)
         if isinstance(chain, str):
             return chain
-    known = [chain for chain in chains if isinstance(chain, ChainedSums)]
+        if len(chain.products) > most_products():
+            # What is behind the others need not be found out: all ends have chains, or none has.
+            return "there are more products behind one than threads have room for"
+        known.append(chain)
     count = len(group.products) + len(group.ends)
     if not are_sums_fast([(_sizes(chain), len(chain.products) + 1) for chain in known], count, target):
         return "XLA's products are expected to be faster"

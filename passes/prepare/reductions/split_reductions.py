@@ -11,8 +11,8 @@ from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.occupancy import blocks_that_fill, elements_of_a_launch
 from xgpu.costs.recomputation import MOST_VISITED
 from xgpu.costs.registers import FEWEST_COLUMNS, longest_column
-from xgpu.costs.traffic import bytes_touched
-from xgpu.costs.values import elements, instructions
+from xgpu.costs.traffic import Slices, bytes_touched
+from xgpu.costs.values import elements
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import FIRST_EXTREME
 from xgpu.hlo.operations import OPERATIONS, AccessKind
@@ -20,7 +20,7 @@ from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of, tensor
 from xgpu.indexing.hlo_maps import access_kind, unchanged
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.records import dataclass
-from xgpu.structure import element_of, is_argument, producer, users_of
+from xgpu.structure import element_of, users_of
 
 SMALLEST_PART = 1 << 13
 """Fewest elements of a part: more parts are not faster to reduce, and take longer to combine."""
@@ -119,11 +119,12 @@ def _weights(reductions: Sequence[ir.Operation], target: Device) -> Mapping[_Key
     have blocks enough nothing is asked.
     """
     weights: dict[_Key, _Weight] = {}
+    slices = Slices()
     for op in reductions:
         weight = _Weight()
         if _blocks(ReductionShape.of(op)) < target.sm_count:
             operands = list(op.operands)[: len(op.results)]
-            weight = _Weight(max(1.0, bytes_touched(operands) / 4), _instructions(operands) / READ)
+            weight = _Weight(max(1.0, bytes_touched(operands, slices) / 4), _instructions(operands, slices) / READ)
         weights[_key(op)] = weight.longest(weights.get(_key(op), weight))
     return weights
 
@@ -212,23 +213,20 @@ def _whole(size: int, is_reduced: bool) -> DimensionSplit:
     return DimensionSplit(size, 1, size) if is_reduced else DimensionSplit(size, size, 1)
 
 
-def _instructions(values: Sequence[Value]) -> float:
+def _instructions(values: Sequence[Value], slices: Slices) -> float:
     """Return the instructions of a thread for an element of ``values``.
 
     It computes one element of each array that the element depends on; of an array with fewer elements that many fewer,
     as each is computed for several, or stored.
     """
-    pending = list(values)
-    seen, taken, whole = set(pending), 0.0, elements(values[0])
+    pending = [slices.made(value) for value in values]
+    seen, taken, whole = set(pending), 0.0, pending[0].elements
     while pending and len(seen) < MOST_VISITED:
-        value = pending.pop()
-        if is_argument(value) or producer(value).name not in OPERATIONS:
-            continue
-        made = producer(value)
-        if access_kind(made) in _COMPUTED:
-            taken += instructions(made) * min(1.0, elements(value) / whole)
-            operands = set(made.operands) - seen
-            seen |= operands
+        made = pending.pop()
+        if made.is_followed:
+            taken += made.instructions * min(1.0, made.elements / whole)
+            operands = [each for each in made.operands if each not in seen]
+            seen.update(operands)
             pending += operands
     return taken
 

@@ -18,7 +18,6 @@ from xgpu.fusion.grouping.families import Families
 from xgpu.fusion.grouping.merging import small_kernels
 from xgpu.fusion.loops.steps import Step
 from xgpu.indexing import hlo_maps
-from xgpu.passes.prepare.reductions import split_reductions
 
 
 def _residuals(layers: int):
@@ -85,21 +84,6 @@ def test_the_maps_of_an_operation_are_made_once_in_a_plan(monkeypatch, layers):
     monkeypatch.setattr(hlo_maps, "_accesses", counting)
     plan_prepared(prepared, device(DEFAULT_DEVICE), [])
     assert 0 < made["maps"] <= str(prepared).count("stablehlo.")
-
-
-def test_bytes_are_followed_for_reductions_that_may_be_split_alone(monkeypatch):
-    """One of many results has blocks enough, whatever its threads compute."""
-    followed, bytes_touched = Counter[str](), split_reductions.bytes_touched
-
-    def counting(values):
-        followed["reductions"] += 1
-        return bytes_touched(values)
-
-    monkeypatch.setattr(split_reductions, "bytes_touched", counting)
-    plan_program(load_source(lambda x: jnp.sum(jnp.sin(x), 1), ("f32[65536,256]",)).module)
-    assert followed["reductions"] == 0
-    plan_program(load_source(lambda x: jnp.sum(jnp.sin(x)), ("f32[65536,256]",)).module)
-    assert followed["reductions"] > 0
 
 
 def _norms(arrays: int):
@@ -225,6 +209,18 @@ def _residual_products(layers: int):
     return function, ("f32[100,100]", "f32[100,100]")
 
 
+def _solver(steps: int):
+    """Runge-Kutta steps of a network's differential equation: gradients read products as far back as they are made."""
+
+    def function(y, v, w):
+        for _ in range(steps):
+            first = jnp.tanh(y @ v) @ w
+            y = y + jnp.tanh((y + 0.1 * first) @ v) @ w
+        return y
+
+    return function, ("f32[64,8]", "f32[8,16]", "f32[16,8]")
+
+
 def _gradient(function, specs):
     return jax.grad(lambda *arguments: jnp.sum(function(*arguments)), (0, 1)), specs
 
@@ -332,6 +328,7 @@ PROGRAMS = {
     "indices": (_indices, 32),
     "residual products": (_residual_products, 16),
     "gradients of residual products": (lambda layers: _gradient(*_residual_products(layers)), 16),
+    "gradients of a solver": (lambda steps: _gradient(*_solver(steps)), 32),
     "filters": (_filters, 4),
     "triangular systems": (_triangular_systems, 8),
     "conditionals": (_conditionals, 16),

@@ -5,7 +5,7 @@ indexing map, and both reductions of the softmax must be of the very elements th
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from xgpu import ir
@@ -219,12 +219,15 @@ def longest(dimensions: Sequence[int], shape: Shape) -> int:
     return max(dimensions, key=lambda number: (shape[number], number))
 
 
-def products_behind(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation, IndexingMap | None]:
+def products_behind(
+    value: ir.Value, map_: IndexingMap, among: Container[ir.Value] | None = None
+) -> Mapping[ir.Operation, IndexingMap | None]:
     """Return the products that a value is computed from element by element, each with the map that leads to its result.
 
-    None if elements are computed from several elements of it.
+    None if elements are computed from several elements of it. Only values ``among`` some are followed, if these are
+    given.
     """
-    return _behind_elements(value, map_)[0]
+    return _behind_elements(value, map_, among)[0]
 
 
 def _products_behind_alone(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation, IndexingMap | None]:
@@ -250,13 +253,13 @@ def _comes_before(operations: Iterable[ir.Operation]) -> Callable[[ir.Value], bo
 
 
 def _behind_elements(
-    value: ir.Value, map_: IndexingMap
+    value: ir.Value, map_: IndexingMap, among: Container[ir.Value] | None = None
 ) -> tuple[dict[ir.Operation, IndexingMap | None], dict[ir.Operation, None]]:
     """Return the products from which a value is computed element by element, and other, untiled operations."""
     found: dict[ir.Operation, IndexingMap | None] = {}
     others: dict[ir.Operation, None] = {}
     reads = {value: Indices(map_)}
-    for op in tiled_slice(value):
+    for op in tiled_slice(value, among):
         if op.name != DOT and not is_tiled(op):
             others[op] = None
             continue

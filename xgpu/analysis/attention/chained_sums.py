@@ -4,7 +4,7 @@ Gradients of attention have this form. With the largest logits and the sums of w
 computed from the logits element by element, and so is what the gradients of queries and keys are made with.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -106,13 +106,18 @@ class ChainedSums:
         return dtype_of(self.products[0].operand(0)).bits // 8
 
 
-def chained_sums(results: Sequence[ir.Value], among: Collection[ir.Operation] | None = None) -> ChainedSums | str:
+def chained_sums(
+    results: Sequence[ir.Value],
+    among: Collection[ir.Operation] | None = None,
+    made: Container[ir.Value] | None = None,
+) -> ChainedSums | str:
     """Return the chain that computes and then only moves these results, or why there is none.
 
-    Its products are those ``among`` some, if these are given: what others compute are arrays. At least one of the
-    results is a sum; others may be what is computed from products element by element.
+    Its products are those ``among`` some, if these are given: what others compute are arrays. ``made`` has their
+    results and at least all that is made of them element by element, if that is known: nothing else is followed. At
+    least one of the results is a sum; others may be what is computed from products element by element.
     """
-    behind = [_behind(result, among) for result in results]
+    behind = [_behind(result, among, made) for result in results]
     found = [each for each in behind if each is not None]
     sums = [each for each in found if each.sums is not None]
     if not sums or len(found) != len(results):
@@ -158,23 +163,27 @@ class _Behind(NamedTuple):
     sums: Weighted | None
 
 
-def _behind(result: ir.Value, among: Collection[ir.Operation] | None) -> _Behind | None:
+def _behind(
+    result: ir.Value, among: Collection[ir.Operation] | None, made: Container[ir.Value] | None
+) -> _Behind | None:
     """Return the weights of the sums that a result is moved from, or else the result itself; None if it is neither."""
     op = defining_op(moved_from(result))
     found = []
     for sums in [] if op is None or op.name != DOT else [Weighted(op, weight) for weight in range(2)]:
-        products = _products_behind(sums.weights, among)
+        products = _products_behind(sums.weights, among, made)
         if products and sums.column >= 0:
             found.append(_Behind(sums.weights, products, sums))
     if len(found) == 1:
         return found[0]
-    products = _products_behind(result, among)
+    products = _products_behind(result, among, made)
     return _Behind(result, products, None) if products else None
 
 
-def _products_behind(value: ir.Value, among: Collection[ir.Operation] | None) -> Mapping[ir.Operation, IndexingMap]:
+def _products_behind(
+    value: ir.Value, among: Collection[ir.Operation] | None, made: Container[ir.Value] | None
+) -> Mapping[ir.Operation, IndexingMap]:
     """Return the products that a value is computed from; none if it is computed from several elements of one."""
-    products = products_behind(value, identity_map(shape_of(value)))
+    products = products_behind(value, identity_map(shape_of(value)), made)
     if among is not None:
         products = {product: map_ for product, map_ in products.items() if product in among}
     known = {product: map_ for product, map_ in products.items() if map_ is not None}

@@ -4,7 +4,7 @@ Retention, attention with a sigmoid in place of the softmax, and layers of few c
 gradients: no product's result is needed in memory.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from xgpu import ir
 from xgpu.analysis.attention.gradient import drops_nothing
@@ -17,11 +17,13 @@ from xgpu.structure import producer, users_of
 class SumGroup:
     """All ``products`` that are computed again for ``ends``, the products that read what is made of them.
 
-    ``is_mutual``: whether each product has the same group.
+    ``made`` has the results of the products and what is made of them on the way to ends. ``is_mutual``: whether each
+    product has the same group.
     """
 
     products: tuple[ir.Operation, ...]
     ends: tuple[ir.Operation, ...]
+    made: Set[ir.Value]
     is_mutual: bool
 
 
@@ -41,7 +43,9 @@ class SumGroups:
         found = _Found(first)
         refused = self._follow(found)
         if refused is None and found.products.keys().isdisjoint(found.ends):
-            return SumGroup(tuple(found.products), tuple(found.ends), found.is_mutual) if found.ends else None
+            if not found.ends:
+                return None
+            return SumGroup(tuple(found.products), tuple(found.ends), found.seen, found.is_mutual)
         if found.is_mutual:
             self._refuse(found.seen, refused)
         return None

@@ -4,7 +4,7 @@ Programs read values at several indices, such as stencils and sums of neighbours
 read at more indices with each step, so that following every index by itself takes exponential time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from xgpu import ir
 from xgpu.analysis.attention.places import DOT, is_tiled, then
@@ -41,16 +41,19 @@ class Indices:
         return Indices(self.map, self.several | other.several | several)
 
 
-def tiled_slice(value: ir.Value) -> Sequence[ir.Operation]:
+def tiled_slice(value: ir.Value, among: Container[ir.Value] | None = None) -> Sequence[ir.Operation]:
     """Return the operations that a value is computed from element by element, and where that ends.
 
-    That is at products, and at what takes other elements than its own. Each comes after all that read it.
+    That is at products, and at what takes other elements than its own. Each comes after all that read it. Only what
+    makes values ``among`` some is followed and returned, if these are given.
     """
     finished: dict[ir.Operation, None] = {}
     pending = [(defining_op(value), False)]
     while pending:
         op, is_read = pending.pop()
         if op is None or op in finished:
+            continue
+        if among is not None and op.results[0] not in among:
             continue
         if is_read or op.name == DOT or not is_tiled(op):
             finished[op] = None

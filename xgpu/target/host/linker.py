@@ -22,8 +22,10 @@ from xgpu.target.llvm.module import drop_unreached, optimize, parse_llvm_ir
 
 OPT_LEVEL = 2
 """LLVM's level for kernels, and for what they call: at level 3 they take as long, and more time to compile."""
-CLUSTER_OPT_LEVEL = 1
-"""That of kernels whose threads wait at different places: most of the time is the runtime's, which LLVM sees calls of.
+WAITING_OPT_LEVEL = 1
+"""That of kernels whose threads wait: coroutines, of which every part is optimized, and which run as fast at level 2.
+
+Where threads wait at different places, most of the time is the runtime's, which LLVM sees calls of.
 """
 CHECKED_OPT_LEVEL = 0
 """That of code which checks its accesses: checks are calls, which take most of its time, and LLVM moves little across.
@@ -37,6 +39,8 @@ _LIBRARIES: dict[str, tuple[Callable[[], str], Sequence[str]]] = {
     RUN_CLUSTERS: (library_ir, EXPORTS),
     RUN_CHECKED_CLUSTERS: (checked_library_ir, CHECKED_EXPORTS),
 }
+_COROUTINE = "presplitcoroutine"
+"""The attribute of functions that are coroutines."""
 _KEPT = 32
 """Modules that stay loaded though nobody uses them: functions are often thrown away and made again."""
 _LOCK = threading.RLock()
@@ -46,7 +50,7 @@ def opt_level_of(llvm_ir: str, is_checked: bool) -> int:
     """Return the level at which a kernel with its driver is compiled."""
     if is_checked:
         return CHECKED_OPT_LEVEL
-    return CLUSTER_OPT_LEVEL if f"@{RUN_CLUSTERS}(" in llvm_ir else OPT_LEVEL
+    return WAITING_OPT_LEVEL if _COROUTINE in llvm_ir or f"@{RUN_CLUSTERS}(" in llvm_ir else OPT_LEVEL
 
 
 def machine(opt_level: int = OPT_LEVEL) -> llvm.TargetMachine:
@@ -150,6 +154,6 @@ def _object_code(llvm_ir: str, opt_level: int = OPT_LEVEL) -> bytes:
     module = parse_llvm_ir(llvm_ir)
     optimize(module, machine(opt_level), opt_level, vectorize=True)
     # Each part of a coroutine has all of its blocks.
-    if opt_level == CHECKED_OPT_LEVEL and "presplitcoroutine" in llvm_ir:
+    if opt_level == CHECKED_OPT_LEVEL and _COROUTINE in llvm_ir:
         drop_unreached(module, machine(opt_level))
     return bytes(machine(opt_level).emit_object(module))

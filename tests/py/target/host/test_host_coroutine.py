@@ -4,7 +4,7 @@ import pytest
 
 from xgpu import ir
 from xgpu.target.host import linker
-from xgpu.target.host.block_driver import RUN_BLOCKS, RUN_CLUSTERS
+from xgpu.target.host.block_driver import RUN_CLUSTERS
 from xgpu.target.host.machine_code import HostCode, compile_host
 from xgpu.target.llvm.module import optimize, parse_llvm_ir
 
@@ -57,14 +57,15 @@ def test_checked_code_has_nothing_that_is_never_reached(context: ir.Context, mon
     assert size < 0.7 * len(linker._object_code(text, linker.CHECKED_OPT_LEVEL))
 
 
-def test_llvm_works_less_where_the_runtime_does(context: ir.Context) -> None:
+def test_llvm_works_less_where_threads_wait(context: ir.Context) -> None:
     """Threads that all come to one place are resumed there, those that wait at different places by another driver."""
-    plain, checked = butterflies(1, 1).llvm_ir, butterflies(1, 1, sanitize=True).llvm_ir
+    plain, waiting = butterflies(1, 0).llvm_ir, butterflies(1, 1).llvm_ir
     assert linker.opt_level_of(plain, is_checked=False) == linker.OPT_LEVEL
+    assert linker.opt_level_of(waiting, is_checked=False) == linker.WAITING_OPT_LEVEL < linker.OPT_LEVEL
+    checked = butterflies(1, 1, sanitize=True).llvm_ir
     assert linker.opt_level_of(checked, is_checked=True) == linker.CHECKED_OPT_LEVEL
-    of_clusters = plain.replace(RUN_BLOCKS, RUN_CLUSTERS)
-    assert of_clusters != plain
-    assert linker.opt_level_of(of_clusters, is_checked=False) == linker.CLUSTER_OPT_LEVEL
+    of_clusters = plain + f"declare void @{RUN_CLUSTERS}()"
+    assert linker.opt_level_of(of_clusters, is_checked=False) == linker.WAITING_OPT_LEVEL
 
 
 def test_code_grows_with_the_number_of_shuffles_only(context: ir.Context) -> None:

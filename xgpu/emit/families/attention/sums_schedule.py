@@ -62,6 +62,16 @@ def sums_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | 
     if problem := form_problem(chain, arrays):
         return problem
     keys = panel_of(chain.element_bytes) if has_adjacent_keys(chain, arrays) else _LEAST_KEYS
-    least = SumsSchedule(WARPGROUP_ROWS, keys, 1, 1, 1, False)
+    least = _smallest(keys)
     most = device(DEFAULT_DEVICE).shared_bytes_optin
     return next(least.size_problems(sizes_of(chain, arrays), most), None)
+
+
+def most_products() -> int:
+    """Return the most products of arrays for which the threads of any kernel have room, if they hold nothing else."""
+    least = _smallest(_LEAST_KEYS)
+    return 2 * least.most_held // least.tile_n
+
+
+def _smallest(keys: int) -> SumsSchedule:
+    return SumsSchedule(WARPGROUP_ROWS, keys, 1, 1, 1, False)
