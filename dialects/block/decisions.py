@@ -9,7 +9,9 @@ are not in shared memory. What they mean together:
   chain-tiles has put a copy at the end of the step: a ``stablehlo.convert`` to the same type. What the steps take is
   written into the tile before the first step, unless it lies there already.
 - Fragments are read element by element, by operations whose results lie alike (equal `xgpu.warps`, equal shapes, made
-  by products of equal types). Where anything else reads such a tile, chain-tiles has put a copy of it in shared memory.
+  by products of equal types). A number of each row, which a reduction makes of rows that warps have whole, is in all
+  threads of the row, and a broadcast along its row reads it there. Left operands of warp groups that are computed for
+  them lie as these read them. Where anything else reads such a tile, chain-tiles has put a copy of it in shared memory.
 - What is computed where it is read reads its operands there and then: arrays, tiles in shared memory, fragments at the
   same element.
 - Steps of one stage copy a tile where its operation stands, and wait for it before all threads meet next. Of ``n``
@@ -78,7 +80,8 @@ DECISIONS: tuple[Discardable, ...] = (
         _TILES,
         _for_each(one_of(attributes.SHARED, attributes.FRAGMENTS, attributes.COMPUTED)),
         "Where a tile is: `shared`, in shared memory; `fragments`, in registers, as the accumulators of the product"
-        " that it follows; `computed`, nowhere: its elements are computed where they are read. Set by chain-tiles.",
+        " that it follows, or as the left operand that it is computed for; `computed`, nowhere: its elements are"
+        " computed where they are read. Set by chain-tiles.",
     ),
     Discardable(
         attributes.WARPS,
