@@ -126,7 +126,8 @@ def reduce_rows(state: State, op: ir.Operation) -> FragmentTile:
     code = held.code()
     own: dict[tuple[int, int], list[ir.Value]] = {}
     for at, fragment, half in held.places:
-        own.setdefault((fragment.down, half), []).extend(code.lanes(op.operands[0], at))
+        found = code.lanes(op.operands[0], at)
+        own.setdefault((fragment.down, half), []).extend(found if len(found) == NEIGHBOURS else found * NEIGHBOURS)
 
     def combine(left: ir.Value, right: ir.Value) -> ir.Value:
         return emit_combiner(body_of(op), [left, right])[0]
