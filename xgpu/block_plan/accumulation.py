@@ -12,8 +12,8 @@ _ADD = "stablehlo.add"
 def accumulated_products(steps: StepsOp) -> dict[ir.Operation, int]:
     """Return the products of some steps that may be under way when the next step begins, each with what carries it.
 
-    Warp groups add them to a value that steps carry, which nothing else reads, from tiles that are copied ahead, were
-    made before the steps, or are in registers: nothing writes these before a later step's copies.
+    Warp groups add them to a value that steps carry, which nothing else reads, from tiles that are copied ahead, or
+    were made before the steps: nothing writes these before a later step's copies.
     """
     *_, end = (each.operation for each in steps.body.operations)
     found = {}
@@ -32,10 +32,12 @@ def accumulated_products(steps: StepsOp) -> dict[ir.Operation, int]:
 
 
 def _stays(steps: StepsOp, operand: ir.Value) -> bool:
-    """Whether a tile is in registers, or written by nothing in steps but copies ahead."""
+    """Whether a tile in shared memory is written by nothing in steps but copies ahead.
+
+    Registers of a left operand would be others' before the next step has waited: ptxas does not keep them.
+    """
     op = defining_op(operand)
     if op is None or attributes.PLACE not in op.attributes or isinstance(op.opview, StepsOp):
         return False
-    place = ir.StringAttr(op.attributes[attributes.PLACE]).value
-    is_copied = isinstance(op.opview, TileOp) or block_of(operand) != steps.body
-    return place == attributes.FRAGMENTS or (place == attributes.SHARED and is_copied)
+    is_shared = ir.StringAttr(op.attributes[attributes.PLACE]).value == attributes.SHARED
+    return is_shared and (isinstance(op.opview, TileOp) or block_of(operand) != steps.body)

@@ -90,6 +90,11 @@ class WarpGroupProduct:
         across = range(depth // COLUMNS, (depth + matrices.contracted(self._element)) // COLUMNS)
         return bitcast(joined([held.vectors[Fragment(0, down, each)] for each in across]), _WORDS, b.integer_type(32))
 
+    @property
+    def holds_left(self) -> bool:
+        """Whether the left operand is in registers, which its fragments are."""
+        return self._left is None
+
     def _operand(self, number: int) -> Operand:
         return Operand(self.state, self.op, self.layout, number)
 

@@ -12,7 +12,7 @@ from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.blocks.computing import Held
 from xgpu.passes.tiles.blocks.elements import ElementCode
 from xgpu.passes.tiles.blocks.memory.space import AddressSpace
-from xgpu.passes.tiles.blocks.products.by_groups import WarpGroupProduct
+from xgpu.passes.tiles.blocks.products.by_groups import WarpGroupProduct, wait_for
 from xgpu.passes.tiles.blocks.products.fragments import (
     HALVES,
     NEIGHBOURS,
@@ -35,12 +35,14 @@ _MOST_SUMS = 128
 def multiply_to_fragments(state: State, op: ir.Operation, begin: FragmentTile | None, into: ir.Value) -> None:
     """Write a product whose result, ``into``, stays in registers; added to ``begin`` if that is given.
 
-    One of warp groups is only started.
+    One of warp groups is only started, unless its left operand is in registers, which are to stay until it is done.
     """
     layout = product_layout(op, state.kernel.warps)
     if instruction_of(op) == attributes.BY_WARP_GROUPS:
         product = WarpGroupProduct(state, op, layout, 0, layout.held_down)
         state.started[into] = PendingTile(layout, product.start(None if begin is None else begin.values))
+        if product.holds_left:
+            wait_for(state, [into])
         return
     vectors: list[ir.Value] = []
     for matrix in range(layout.matrices):
