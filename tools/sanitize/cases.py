@@ -48,6 +48,40 @@ def _linear(x: Any, w: Any) -> Any:
     return block.store(jax.nn.silu(total).astype(x.dtype), (m, n), (i, j))
 
 
+def _weighted(x: Any, scale: Any, w: Any) -> Any:
+    """Products of rows that are scaled where they are multiplied, and divided by their root mean squares."""
+    (m, k), (_, n) = x.shape, w.shape
+    i, j = block.grid(block.cdiv(m, 64), block.cdiv(n, 64))
+
+    def step(s: Any, carried: Any) -> Any:
+        tile = x.tile((64, 32), (i, s)).astype(jnp.float32)
+        left = (tile * scale.tile(32, (s,))).astype(x.dtype)
+        return carried[0] + block.dot(left, w.tile((32, 64), (s, j))), carried[1] + (tile * tile).sum(1)
+
+    total, squares = block.steps(block.cdiv(k, 32), step, (jnp.zeros((64, 64)), jnp.zeros(64)))
+    return block.store((total * lax.rsqrt(squares / k + 1e-6)[:, None]).astype(x.dtype), (m, n), (i, j))
+
+
+def _keys_ahead(q: Any, k: Any, v: Any) -> Any:
+    """Attention of which a step multiplies the next step's keys before it computes weights."""
+    (rows, width), (keys, _) = q.shape, k.shape
+    (i,) = block.grid(rows // 64)
+    queries = q.tile((64, width), (i, 0))
+
+    def step(s: Any, carried: Any) -> Any:
+        logits, largest, total, out = carried
+        following = block.dot(queries, k.tile((64, width), (s + 1, 0)).T)
+        new = jnp.maximum(largest, jnp.max(logits, axis=1))
+        weights, old = jnp.exp(logits - new[:, None]), jnp.exp(largest - new)
+        added = block.dot(weights.astype(v.dtype), v.tile((64, width), (s, 0)))
+        return following, new, total * old + jnp.sum(weights, axis=1), out * old[:, None] + added
+
+    first = block.dot(queries, k.tile((64, width), (0, 0)).T)
+    start = first, jnp.full(64, -1e30), jnp.zeros(64), jnp.zeros((64, width))
+    _, _, total, out = block.steps(keys // 64, step, start)
+    return block.store((out / total[:, None]).astype(q.dtype), q.shape, (i, 0))
+
+
 @dataclass(frozen=True)
 class Case:
     """A program, and numbers of the schedule of its kernel; ``emitters`` are those that it has, some of them."""
@@ -90,6 +124,12 @@ CASES = {
     "attention's gradients": Case(_gradients, (_KEYS,) * 4, ("attention", "sums")),
     "sums": Case(_retention, (_KEYS,) * 3, ("sums",)),
     "block program": Case(block.kernel(_linear, threads=128, stages=3), ("bf16[130,200]", "bf16[200,72]"), ("block",)),
+    "block program, left": Case(
+        block.kernel(_weighted, threads=128), ("bf16[130,200]", "f32[200]", "bf16[200,72]"), ("block",)
+    ),
+    "block program, rows": Case(
+        block.kernel(_keys_ahead, threads=128), ("bf16[128,64]", *["bf16[320,64]"] * 2), ("block",)
+    ),
 }
 
 
