@@ -208,7 +208,9 @@ class ScheduledKernel:
                     return layout
                 pending += user.results if _is_elementwise(user) else []
             op = owning_op(value)
-            if _is_elementwise(op):
+            if isinstance(op.opview, StepsOp):
+                pending.append(self._yielded(value, op.opview))
+            elif _is_elementwise(op):
                 pending += [each for each in op.operands if shape_of(each) == shape]
         return None
 

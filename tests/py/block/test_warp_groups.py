@@ -418,3 +418,29 @@ def test_registers_of_a_left_operand_stay_until_its_product_is_done() -> None:
     program = xgpu.compile(scaled(64, stages=4, prefetch=2), *(jax.ShapeDtypeStruct(*each) for each in shapes))
     waits = re.findall(r"xgpu.warpgroup_wait.*pending = (\d)", program.ir("emitted"))
     assert waits == ["0"]
+
+
+@pytest.mark.parametrize("carried", ["rounded", "wide", "itself"])
+def test_a_left_operand_may_be_carried_too(carried: str) -> None:
+    """Steps carry what is computed for a product, or sums of it, in the registers that have it."""
+
+    @block.kernel(threads=128)
+    def kernel(x: Any, w: Any) -> Any:
+        (i,) = block.grid(block.cdiv(x.shape[0], 64))
+
+        def step(number: Any, before: Any) -> Any:
+            wide = x.tile((64, 32), (i, number)).astype(jnp.float32) * 2
+            left = wide.astype(x.dtype)
+            kept = {"rounded": before[0] + left, "wide": before[0] + wide, "itself": left}[carried]
+            return kept, before[1] + block.dot(left, w.tile((32, 64), (number, 0)))
+
+        start = jnp.zeros((64, 32), jnp.float32 if carried == "wide" else x.dtype), jnp.zeros((64, 64))
+        kept, total = block.steps(3, step, start)
+        return block.store(kept, (x.shape[0], 32), (i, 0)), block.store(total, (x.shape[0], 64), (i, 0))
+
+    values = np.random.default_rng(5)
+    arguments = [values.integers(-2, 3, shape).astype(jnp.bfloat16) for shape in ((100, 96), (96, 64))]
+    program = xgpu.compile(kernel, *(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in arguments))
+    results, wanted = program.run(*arguments, sanitize=True), kernel.reference(*arguments)
+    for result, expected in zip(results, wanted, strict=True):
+        assert compare(result, np.asarray(expected)).agrees
