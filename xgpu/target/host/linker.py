@@ -5,6 +5,7 @@ made twice, and a second linker ends the process. So this module makes each of t
 """
 
 import itertools
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,15 @@ CHECKED_OPT_LEVEL = 0
 """
 # These CPU features convert to bf16 with subnormals flushed to zero, which is not what the program says.
 _FLUSHING_FEATURES = ("avx512bf16", "avxneconvert", "avx10.2", "avx10.2-256", "avx10.2-512")
+# On processors with AVX-512 LLVM 22.1 makes one instruction of a mask of sign bits and its move to a general register,
+# and erases the mask though it is read again by what also writes it (llvm/llvm-project#198197), or reads a register
+# that the new instruction cannot name (#191304). Without this feature there are no such masks but those of bytes.
+_MASK_FEATURE = "avx512dq"
+# These would become vpmovmskb: VEX, opcode, and two registers. Code that has it is made again without masks of bytes.
+_BYTE_MASK_MOVE = re.compile(
+    rb"(?:\xc5|\xc4[\x01\x21\x41\x61\x81\xa1\xc1\xe1])[\x79\x7d\xf9\xfd]\xd7[\xc0-\xff]", re.DOTALL
+)
+_BYTE_MASK_FEATURE = "avx512vl"
 # What only some kernels call, in libraries of their own, by a function that tells: the library, and what it exports.
 _LIBRARIES: dict[str, tuple[Callable[[], str], Sequence[str]]] = {
     CHECK: (lambda: CHECK_IR, [CHECK]),
@@ -53,22 +63,23 @@ def opt_level_of(llvm_ir: str, is_checked: bool) -> int:
     return WAITING_OPT_LEVEL if _COROUTINE in llvm_ir or f"@{RUN_CLUSTERS}(" in llvm_ir else OPT_LEVEL
 
 
-def machine(opt_level: int = OPT_LEVEL) -> llvm.TargetMachine:
-    """Return the target machine that stands for this CPU, and makes code with so much effort."""
+def machine(opt_level: int = OPT_LEVEL, without: tuple[str, ...] = ()) -> llvm.TargetMachine:
+    """Return the target machine that stands for this CPU, and makes code with so much effort, ``without`` features."""
     with _LOCK:
-        return _make_machine(opt_level)
+        return _make_machine(opt_level, (*_FLUSHING_FEATURES, _MASK_FEATURE, *without))
 
 
 @cache
-def _make_machine(opt_level: int) -> llvm.TargetMachine:
+def _make_machine(opt_level: int, without: tuple[str, ...]) -> llvm.TargetMachine:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features()
-    for name in _FLUSHING_FEATURES:
-        if name in features:
-            features[name] = False
+    wanted = {name: there and name not in without for name, there in llvm.get_host_cpu_features().items()}
+    # Those left out come last: a feature that follows would set those that it needs again.
+    chosen = [
+        f"{sign}{name}" for sign, taken in (("+", True), ("-", False)) for name in wanted if wanted[name] == taken
+    ]
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=opt_level, jit=True
+        cpu=llvm.get_host_cpu_name(), features=",".join(chosen), opt=opt_level, jit=True
     )
 
 
@@ -151,9 +162,16 @@ _make_linker = cache(_Linker)
 
 
 def _object_code(llvm_ir: str, opt_level: int = OPT_LEVEL) -> bytes:
+    code = _emitted(llvm_ir, machine(opt_level), opt_level)
+    if _BYTE_MASK_MOVE.search(code) and llvm.get_host_cpu_features().get(_BYTE_MASK_FEATURE):
+        code = _emitted(llvm_ir, machine(opt_level, without=(_BYTE_MASK_FEATURE,)), opt_level)
+    return code
+
+
+def _emitted(llvm_ir: str, machine: llvm.TargetMachine, opt_level: int) -> bytes:
     module = parse_llvm_ir(llvm_ir)
-    optimize(module, machine(opt_level), opt_level, vectorize=True)
+    optimize(module, machine, opt_level, vectorize=True)
     # Each part of a coroutine has all of its blocks.
     if opt_level == CHECKED_OPT_LEVEL and _COROUTINE in llvm_ir:
-        drop_unreached(module, machine(opt_level))
-    return bytes(machine(opt_level).emit_object(module))
+        drop_unreached(module, machine)
+    return bytes(machine.emit_object(module))
