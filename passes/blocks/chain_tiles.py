@@ -27,9 +27,10 @@ class ChainTiles(Pass):
     accumulators in another way, a copy of the tile in shared memory is made for it, and where a step cannot compute
     what it yields in place.
     Products get an arrangement of the block's warps that reads the fewest elements. Where warp groups multiply, each
-    has whole rows if it can, and a left operand of 16 bits that follows another product stays in registers, too. A tile
-    of which a layout, panels, a swizzle, a copy or an offset is given is in shared memory; if another place is given
-    too, that is an error.
+    has whole rows if it can, and a left operand of 16 bits that follows another product stays in registers, too; one
+    that is computed element by element is computed there, with what it is computed from. A tile of which a layout,
+    panels, a swizzle, a copy or an offset is given is in shared memory; if another place is given too, that is an
+    error.
     Needs assign-products.
 
     ```mlir

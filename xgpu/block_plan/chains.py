@@ -33,8 +33,12 @@ class Chains:
     where: dict[int, Where] = field(default_factory=dict)
     why: dict[int, str] = field(default_factory=dict)
     form: dict[int, ResultForm] = field(default_factory=dict)
-    arranged: dict[ResultForm, Arrangement] = field(default_factory=dict)
-    """The arrangement of the warps of products, by the form of their accumulators."""
+    arranged: Mapping[ResultForm, Arrangement] = field(default_factory=dict)
+    """The arrangement of the warps of products, by the form of their accumulators and of their left operands."""
+
+    def is_computed(self, tile: int) -> bool:
+        """Whether a tile is computed where it is read."""
+        return self.where[tile] == "computed"
 
 
 @dataclass(frozen=True)
@@ -119,9 +123,12 @@ def _place(graph: Graph, node: PlanNode, tile: int, chains: Chains) -> tuple[Whe
         return "shared", "each step reads it"
     if node.kind not in ("read", "elementwise", "move"):
         return "shared", f"all threads have a part in a {node.kind}"
-    if len(set(graph.readers[tile])) != 1:
-        return "shared", f"{len(readers)} operations read it"
+    count = len(set(graph.readers[tile]))
+    if count != 1:
+        return "shared", f"{count} operations read it"
     reader = readers[0]
+    if len(readers) > 1 and reader.kind != "elementwise":
+        return "shared", "one operation reads it in several places"
     if reader.region != node.region or (reader.kind == "yield" and not _is_fragments(graph, tile, chains)):
         return "shared", "steps read it"
     if _is_repeated(graph, reader, chains) and (node.kind == "read" or node.instructions > CHEAP):
@@ -190,10 +197,11 @@ def _is_repeated(graph: Graph, reader: PlanNode, chains: Chains) -> bool:
         if len(reader.results) != 1 or chains.where[reader.results[0]] != "computed":
             return False
         (result,) = reader.results
-        following = graph.readers[result]
+        following = set(graph.readers[result])
         if len(following) != 1:
             return len(following) > 1
-        reader = graph.nodes[following[0]]
+        (number,) = following
+        reader = graph.nodes[number]
 
 
 def _needs_copy(graph: Graph, carried: Carried, chains: Chains) -> bool:
@@ -215,10 +223,12 @@ def _end_of(graph: Graph, region: int) -> int:
 
 def _uses(graph: Graph, tile: int, chains: Chains) -> set[int]:
     """Return the nodes that read the memory of a tile: those whose operands are computed from it, too."""
-    found: set[int] = set()
-    pending = list(graph.readers[tile])
+    found, pending, seen = set[int](), list(graph.readers[tile]), set[int]()
     while pending:
         number = pending.pop()
+        if number in seen:
+            continue
+        seen.add(number)
         results = graph.nodes[number].results
         if len(results) == 1 and chains.where[results[0]] == "computed":
             pending += graph.readers[results[0]]
@@ -229,29 +239,20 @@ def _uses(graph: Graph, tile: int, chains: Chains) -> set[int]:
 
 def _is_positional(graph: Graph, maker: int, tile: int, chains: Chains) -> bool:
     """Whether a node reads of a tile only the element at which it writes: only elementwise operations lie between."""
-    pending = [maker]
+    pending, seen = [maker], set[int]()
     while pending:
-        node = graph.nodes[pending.pop()]
-        reaches = [each for each in node.operands if each == tile or tile in _computed_of(graph, each, chains)]
+        number = pending.pop()
+        if number in seen:
+            continue
+        seen.add(number)
+        node = graph.nodes[number]
+        reaches = [each for each in node.operands if tile in graph.sources(each, chains.is_computed)]
         if not reaches:
             continue
         if node.kind != "elementwise":
             return False
         pending += [graph.maker[each] for each in reaches if each != tile]
     return True
-
-
-def _computed_of(graph: Graph, tile: int, chains: Chains) -> set[int]:
-    """Return the tiles that are read where a tile is computed."""
-    found: set[int] = set()
-    pending = [tile]
-    while pending:
-        each = pending.pop()
-        if chains.where[each] != "computed":
-            found.add(each)
-        else:
-            pending += graph.nodes[graph.maker[each]].operands
-    return found
 
 
 def _depends(graph: Graph, node: int, on: int, later: Mapping[int, set[int]]) -> bool:

@@ -54,7 +54,10 @@ class Forms:
             added = {
                 each.result: form[each.yielded]
                 for each in carried
-                if each.yielded in form and not {each.result} & {*form, *dropped, *self.elsewhere}
+                if each.yielded in form
+                and each.result not in form
+                and each.result not in dropped
+                and each.result not in self.elsewhere
             }
             if not added:
                 return form

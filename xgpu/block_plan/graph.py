@@ -5,7 +5,7 @@ several numbers: that of the argument of the step, of the result after the last 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -108,6 +108,20 @@ class Graph:
         for each in self.carried:
             same[each.argument] = each.result
         return same
+
+    def sources(self, tile: int, is_computed: Callable[[int], bool]) -> frozenset[int]:
+        """Return the tiles that are read where ``tile`` is read: itself, or if computed there, what it is made of."""
+        found, pending, seen = set[int](), [tile], set[int]()
+        while pending:
+            each = pending.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            if is_computed(each):
+                pending += self.nodes[self.maker[each]].operands
+            else:
+                found.add(each)
+        return frozenset(found)
 
     def within(self, region: int) -> Iterator[int]:
         """Yield the nodes of a region, those of steps in it not among them."""

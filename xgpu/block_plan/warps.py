@@ -18,15 +18,14 @@ type Arrangement = tuple[int, int]
 
 @dataclass(frozen=True)
 class ResultForm:
-    """The form of a product's results, equal for those that can lie alike in registers: ``fragment`` and shape."""
+    """The form of tiles, equal for those that can lie alike in registers: ``fragment`` and shape.
+
+    ``is_one_matrix``: whether they are one matrix, whose rows are one dimension.
+    """
 
     fragment: str
     shape: tuple[int, ...]
-
-    @property
-    def is_one_matrix(self) -> bool:
-        """Whether they are one matrix, whose rows are one dimension."""
-        return self.fragment.endswith(" 0 1")
+    is_one_matrix: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def rows_form(form: ResultForm, arranged: Arrangement | None) -> ResultForm | No
 
 def left_form(shape: tuple[int, ...], arranged: Arrangement) -> ResultForm:
     """Return the form of a left operand of warp groups that have its rows whole, as they have those of the result."""
-    return ResultForm(f"left operands of {arranged[0]} warps 0 1", shape)
+    return ResultForm(f"left operands of {arranged[0]} warps", shape, is_one_matrix=True)
 
 
 def elements_read(product: WarpProduct, down: int, across: int) -> int:
@@ -155,7 +154,9 @@ def asked_of(graph: Graph, number: int, given: Mapping[int, Arrangement]) -> Arr
 def form_of(graph: Graph, product: PlanNode) -> ResultForm:
     """Return the form of a product's results."""
     (result,) = product.results
-    return ResultForm(product.fragment, graph.tiles[result].shape)
+    assert product.dimensions is not None, "a product has them"
+    left, _ = product.dimensions
+    return ResultForm(product.fragment, graph.tiles[result].shape, (len(left.batching), len(left.own)) == (0, 1))
 
 
 def _arranged(graph: Graph, numbers: Sequence[int], warps: int) -> Arrangement:

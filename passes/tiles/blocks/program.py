@@ -110,14 +110,17 @@ class ScheduledKernel:
 
     def kept_of(self, values: Iterable[ir.Value]) -> Iterator[ir.Value]:
         """Yield the tiles that are kept of which some are computed, or which they are."""
-        pending = [value for value in values if value in self.places]
+        pending, seen = list(values), set[ir.Value]()
         while pending:
             tile = pending.pop()
+            if tile in seen or tile not in self.places:
+                continue
+            seen.add(tile)
             op = owning_op(tile)
             if self.is_kept(tile):
                 yield tile
             elif not isinstance(op.opview, TileOp | IndexTileOp):
-                pending += (value for value in op.operands if value in self.places)
+                pending += op.operands
 
     @cached_property
     def bulk(self) -> dict[TileOp, BulkTile]:

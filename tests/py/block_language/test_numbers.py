@@ -99,3 +99,31 @@ def test_threads_trace_at_once() -> None:
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(lambda by: np.asarray(shifted.reference(x, by=by)), (1, 2)))
     np.testing.assert_array_equal(found, [x + 1, x + 2])
+
+
+def test_a_tile_that_is_squared_many_times() -> None:
+    """An operation that reads a tile twice has two ways to it, thirty have 2^30: the compiler goes each once."""
+
+    @block.kernel(threads=128)
+    def powers(x: Any, w: Any) -> Any:
+        block.grid(1)
+
+        def step(number: Any, so_far: Any) -> Any:
+            tile = x.tile((64, 32), (0, number))
+            for _ in range(30):
+                tile = tile * tile
+            total, product = so_far
+            return total + jnp.sum(tile, axis=0), product + block.dot(tile, w.tile((32, 64), (number, 0)))
+
+        total, product = block.steps(2, step, (jnp.zeros(32), jnp.zeros((64, 64))))
+        return block.store(total, (32,), (0,)), block.store(product, (64, 64), (0, 0))
+
+    x = np.where(np.arange(64 * 64).reshape(64, 64) % 3 == 0, 1 - 2.0**-23, -1).astype(np.float32)
+    w = np.ones((64, 64), np.float32)
+    # (1 - e)^(2^30), squared thirty times in f32: what it rounds to is the same each time.
+    power = x.copy()
+    for _ in range(30):
+        power *= power
+    total, product = powers(x, w)
+    np.testing.assert_allclose(total, power[:, :32].sum(0) + power[:, 32:].sum(0), rtol=1e-6)
+    np.testing.assert_allclose(product, power @ w, rtol=2.0**-9)

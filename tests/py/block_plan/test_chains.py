@@ -7,6 +7,7 @@ import pytest
 from xgpu.block_plan.chains import choose, missing_copies
 from xgpu.block_plan.forms import MOST_ACCUMULATORS
 from xgpu.block_plan.graph import Graph, Tile
+from xgpu.indexing.dot_dimensions import OperandDimensions
 
 from .graphs import SHAPE, THREADS, Writer
 
@@ -106,6 +107,26 @@ def test_only_cheap_operations_are_repeated(cost: int, expected: str) -> None:
     assert where(block.graph())[value] == expected
 
 
+def test_a_tile_that_one_operation_reads_twice_is_computed() -> None:
+    """``x * x`` needs no memory, whatever x is made of. Sixty squarings have 2^60 paths; each is looked at once."""
+    block = Writer()
+    value = read = block.node("read")
+    squares = [value := block.node("elementwise", (value, value)) for _ in range(60)]
+    block.node("write", (block.node("reduce", (value,)),), results=0)
+    graph = block.graph()
+    chains = choose(graph, THREADS, {read: "shared"})
+    assert {chains.where[each] for each in squares} == {"computed"}
+    assert graph.sources(value, chains.is_computed) == {read}
+    assert not missing_copies(graph, chains)
+
+
+def test_a_move_that_reads_a_tile_in_two_places_reads_memory() -> None:
+    block = Writer()
+    value = block.node("read")
+    block.node("write", (block.node("move", (value, value)),), results=0)
+    assert where(block.graph())[value] == "shared"
+
+
 def test_operands_of_products_are_in_shared_memory() -> None:
     block = Writer()
     left, right = block.node("constant"), block.node("elementwise", (block.node("read"),))
@@ -154,18 +175,23 @@ def test_given_places_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("instruction", "bits", "arranged", "dimensions", "expected"),
+    ("instruction", "bits", "arranged", "batching", "own", "expected"),
     [
-        ("wgmma", 16, (4, 1), "0 1", "fragments"),
-        ("wgmma", 16, (4, 1), "1 1", "shared"),
-        ("wgmma", 16, (4, 1), "0 2", "shared"),
-        ("wgmma", 16, (4, 2), "0 1", "shared"),
-        ("wgmma", 32, (4, 1), "0 1", "shared"),
-        ("mma", 16, (4, 1), "0 1", "shared"),
+        ("wgmma", 16, (4, 1), (), (0,), "fragments"),
+        ("wgmma", 16, (4, 1), (0,), (1,), "shared"),
+        ("wgmma", 16, (4, 1), (), (0, 1), "shared"),
+        ("wgmma", 16, (4, 2), (), (0,), "shared"),
+        ("wgmma", 32, (4, 1), (), (0,), "shared"),
+        ("mma", 16, (4, 1), (), (0,), "shared"),
     ],
 )
 def test_a_left_operand_of_warp_groups_stays_in_registers(
-    instruction: str, bits: int, arranged: tuple[int, int], dimensions: str, expected: str
+    instruction: str,
+    bits: int,
+    arranged: tuple[int, int],
+    batching: tuple[int, ...],
+    own: tuple[int, ...],
+    expected: str,
 ) -> None:
     block = Writer()
     left, right, other = (block.node("read") for _ in range(3))
@@ -175,9 +201,9 @@ def test_a_left_operand_of_warp_groups_stays_in_registers(
     block.node("write", (result,), results=0)
     block.tiles[weights] = Tile(SHAPE, bits)
     second = block.graph().maker[result]
+    dimensions = OperandDimensions(batching, (1,), own), OperandDimensions(batching, (0,), (1,))
     for number in (block.graph().maker[logits], second):
-        fragment = f"bf16 bf16 f32 {dimensions}"
-        block.nodes[number] = replace(block.nodes[number], instruction=instruction, fragment=fragment)
+        block.nodes[number] = replace(block.nodes[number], instruction=instruction, dimensions=dimensions)
     graph = block.graph()
     found = choose(graph, THREADS, {}, dict.fromkeys((graph.maker[logits], second), arranged))
     assert found.where[weights] == expected

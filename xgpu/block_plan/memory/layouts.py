@@ -112,13 +112,21 @@ def _at(reads: Sequence[tuple[int, Where]], dimension: int) -> list[tuple[int, i
 
 def _roots(plan: StagedGraph, tile: int, where: Where) -> list[tuple[int, Where]]:
     """Return the kept tiles that are read for a tile, with their dimensions for those of what reads it."""
-    if plan.where[tile] != "computed":
-        return [(tile, where)]
-    node = plan.graph.nodes[plan.graph.maker[tile]]
-    found = []
-    for operand in node.operands:
-        own = _into(plan, node, operand)
-        found += _roots(plan, operand, {outer: own[inner] for outer, inner in where.items() if inner in own})
+    found: list[tuple[int, Where]] = []
+    pending, seen = [(tile, where)], set[tuple[int, frozenset[tuple[int, int]]]]()
+    while pending:
+        tile, where = pending.pop()
+        key = tile, frozenset(where.items())
+        if key in seen:
+            continue
+        seen.add(key)
+        if plan.where[tile] != "computed":
+            found.append((tile, where))
+            continue
+        node = plan.graph.nodes[plan.graph.maker[tile]]
+        for operand in reversed(node.operands):
+            own = _into(plan, node, operand)
+            pending.append((operand, {outer: own[inner] for outer, inner in where.items() if inner in own}))
     return found
 
 

@@ -75,15 +75,7 @@ class StagedGraph:
 
     def roots(self, tile: int) -> frozenset[int]:
         """Return the tiles that are read where ``tile`` is: itself, or what it is computed from."""
-        found: set[int] = set()
-        pending = [tile]
-        while pending:
-            each = pending.pop()
-            if self.where[each] == "computed":
-                pending += self.graph.nodes[self.graph.maker[each]].operands
-            else:
-                found.add(each)
-        return frozenset(found)
+        return self.graph.sources(tile, lambda each: self.where[each] == "computed")
 
     def event(self, number: int) -> Event:
         """Return what a node does: steps where they begin, what is copied ahead without what it writes."""

@@ -135,6 +135,8 @@ def fragments_of(layout: FragmentLayout, rows: Sequence[ir.Value]) -> list[ir.Va
 
 def wait_for(state: State, values: Iterable[ir.Value]) -> None:
     """Wait for the products of warp groups that have some of ``values``, and for those started before them."""
+    if not state.started:
+        return
     wanted, names = set(values), list(state.started)
     count = max((number + 1 for number, value in enumerate(names) if value in wanted), default=0)
     if not count:
