@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.constants.counters import unchanging
 from xgpu.analysis.heroes import is_hero
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import RECURRENCE, ROTATED
 from xgpu.fusion.loops.carried_slices import with_carried_slices
-from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.elements import SCATTER
 from xgpu.fusion.loops.products import with_sums
 from xgpu.fusion.loops.recurrences import Recurrence

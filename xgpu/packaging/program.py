@@ -6,13 +6,13 @@ from typing import Any
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import is_bitcast
+from xgpu.analysis.constants.counters import unchanging
 from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.dialects.attributes import COUNTED, FALLBACK, HOST, TRIPS
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import Unsupported
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.fusion.fallback import BARRIER, fallback_reason
-from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.rotation import is_rotated
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled

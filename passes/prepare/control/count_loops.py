@@ -3,10 +3,10 @@
 from typing import ClassVar, Literal
 
 from xgpu import ir
+from xgpu.analysis.constants.counters import counters_of, trip_count, trips_at_entry
 from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.dialects.attributes import COUNTED, FALLBACK, HOST, RECURRENCE, TRIPS
 from xgpu.fusion.fallback import BARRIER
-from xgpu.fusion.loops.counters import counters_of, trip_count, trips_at_entry
 from xgpu.fusion.loops.rotation import is_rotated, rotated
 from xgpu.hlo.stablehlo_builder import convert, hlo, inline_block, splat, tensor
 from xgpu.passes.framework.base import OperationRewrite

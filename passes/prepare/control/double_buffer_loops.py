@@ -4,11 +4,11 @@ from collections.abc import Container, Mapping, Sequence
 from typing import ClassVar, Literal
 
 from xgpu import ir
+from xgpu.analysis.constants.counters import Counter, counters_of, trip_count
 from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.dialects.attributes import RECURRENCE
 from xgpu.fusion.fallback import BARRIER
 from xgpu.fusion.loops.copied_states import has_copied_states, longest_move
-from xgpu.fusion.loops.counters import Counter, counters_of, trip_count
 from xgpu.hlo.stablehlo_builder import hlo, inline_block, splat_like
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.records import dataclass

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.constants.counters import counters_of, trip_count
 from xgpu.analysis.control_flow import planned_blocks
 from xgpu.device import DEFAULT_DEVICE, DeviceName
-from xgpu.fusion.loops.counters import counters_of, trip_count
 from xgpu.fusion.loops.invariants import values_before
 from xgpu.hlo.stablehlo_builder import hlo, inline_block
 from xgpu.passes.framework.base import OperationRewrite, main_of

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from xgpu import ir
+from xgpu.analysis.constants.counters import Counter, condition_of, counters_of
 from xgpu.dialects.attributes import RECURRENCE
-from xgpu.fusion.loops.counters import Counter, compared_number, counters_of
 from xgpu.hlo.stablehlo_builder import hlo, splat_like
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.records import dataclass
@@ -41,9 +41,9 @@ class MergeCounters(OperationRewrite):
         """Merge the counters of a loop."""
         if self.runs != "xla" or RECURRENCE in op.attributes:
             return
-        counters, number = counters_of(op), compared_number(op)
-        if number in counters:
-            _merge(op, counters, number)
+        counters, compared = counters_of(op), condition_of(op)
+        if compared is not None and compared.number in counters:
+            _merge(op, counters, compared.number)
 
 
 def _merge(loop: ir.Operation, counters: Mapping[int, Counter], kept: int) -> None:

@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from xgpu import ir
-from xgpu.fusion.loops.counters import counters_of, trip_count, trips_at_entry
+from xgpu.analysis.constants.counters import counters_of, trip_count, trips_at_entry
 from xgpu.fusion.loops.rotation import is_rotated, rotated
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.records import dataclass

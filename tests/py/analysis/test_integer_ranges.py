@@ -1,7 +1,7 @@
 """Ranges of integers hold all elements, and what `simplify-integers` makes of a program returns the same."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
@@ -233,6 +233,37 @@ def test_indices_that_are_known_are_not_compared() -> None:
     assert "select" not in found.rpartition("stablehlo.return")[2]
     sorted_ = _prepared(lambda x, y: y[jnp.argsort(x)], "f32[1000]", "f32[1000]")
     assert "select" not in sorted_.rpartition("stablehlo.return")[2]
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "goes_on", "is_known"),
+    [
+        (0, 1, lambda i: i < 90, True),
+        (0, 2, lambda i: i <= 90, True),
+        (0, 1, lambda i: i < 90, True),
+        (90, -1, lambda i: i >= 0, True),
+        (90, -3, lambda i: i > -1, True),
+        (90, -1, lambda i: i >= -1, False),
+        (90, -1, lambda i: i < 91, False),
+        (0, 1, lambda i: i != 90, False),
+        (0, 1, lambda i: i <= 2**31 - 1, False),
+        (90, -1, lambda i: i >= -(2**31), False),
+    ],
+)
+def test_counters_go_up_to_a_bound_or_down(
+    start: int, step: int, goes_on: Callable[[jax.Array], jax.Array], is_known: bool
+) -> None:
+    """An index that is known not to be negative is not compared with zero; one that may wrap around is."""
+
+    def gathered(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def body(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            i, y = state
+            return i + step, y + jnp.sin(x[i])
+
+        return jax.lax.while_loop(lambda state: goes_on(state[0]), body, (jnp.int32(start), jnp.zeros(100)))
+
+    text = _prepared(gathered, "f32[100,100]")
+    assert ("stablehlo.select" not in text) == is_known
 
 
 def test_quotients_by_powers_of_two_are_shifts() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from xgpu import ir
 from xgpu.analysis.constants.arrays import array_of, is_readable
+from xgpu.analysis.constants.counters import condition_of, constant_integer, step_of, unchanging
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import direction_of
 from xgpu.indexing import interval as rules
@@ -20,6 +21,8 @@ from xgpu.structure import defining_op, dtype_of, made, owning_op
 _MOST_ELEMENTS = 1 << 16
 """Elements of a constant that are looked at, unless all are the same."""
 _WHILE = "stablehlo.while"
+_BEYOND = {"LT": 1, "LE": 1, "GT": -1, "GE": -1}
+"""By the comparison of a counter with its bound, the way in which it comes to the bound."""
 
 
 def whole_range(value: ir.Value) -> Interval | None:
@@ -163,44 +166,21 @@ def _summed(op: ir.Operation, elements: Interval | None, begin: Interval | None)
 
 
 def _counted(value: ir.Value, operands: list[Interval | None]) -> Interval | None:
-    """Return the range of a counter in the body of a loop, which goes up while it is below a constant."""
+    """Return the range of a counter in the body of a loop, which goes up while it is below a constant, or down."""
     loop = owning_op(value)
-    if loop.name != _WHILE or value.owner != loop.regions[1].blocks[0] or operands[0] is None:
+    if loop.name != _WHILE or value.owner != loop.regions[1].blocks[0]:
         return None
-    number = ir.BlockArgument(value).arg_number
-    condition, body = (region.blocks[0] for region in loop.regions)
-    asked = defining_op(_returned(condition)[0])
-    if asked is None or asked.name != "stablehlo.compare" or asked.operands[0] != condition.arguments[number]:
+    (start,), number, compared = operands, ir.BlockArgument(value).arg_number, condition_of(loop)
+    if start is None or compared is None or compared.number != number or compared.direction not in _BEYOND:
         return None
-    if direction_of(asked) != "LT":
+    bound, step = constant_integer(unchanging(compared.bound, loop)), step_of(loop, number)
+    whole, beyond = whole_range(value), _BEYOND[compared.direction]
+    if bound is None or step is None or step * beyond <= 0 or whole is None:
         return None
-    end, step = _number(asked.operands[1]), _step(value, _returned(body)[number])
-    whole = whole_range(value)
-    assert whole is not None
-    if end is None or step is None or step <= 0 or end - 1 + step > whole.upper:
+    last = bound if compared.direction in ("LE", "GE") else bound - beyond
+    if not whole.lower <= last + step <= whole.upper:
         return None
-    return Interval(operands[0].lower, max(operands[0].lower, end - 1))
-
-
-def _returned(block: ir.Block) -> list[ir.Value]:
-    return list(block.operations[len(block.operations) - 1].operation.operands)
-
-
-def _step(counter: ir.Value, later: ir.Value) -> int | None:
-    """Return what is added to a counter, if ``later`` is that."""
-    op = defining_op(later)
-    if op is None or op.name != "stablehlo.add" or counter not in list(op.operands):
-        return None
-    first, second = op.operands
-    return _number(second if first == counter else first)
-
-
-def _number(value: ir.Value) -> int | None:
-    op = defining_op(value)
-    if op is None or op.name != "stablehlo.constant":
-        return None
-    found = _constant(op)
-    return found.lower if found is not None and found.is_point else None
+    return Interval(start.lower, max(start.lower, last)) if step > 0 else Interval(min(start.upper, last), start.upper)
 
 
 def _bits(op: ir.Operation) -> int:

@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Self
 
 from xgpu import ir
+from xgpu.analysis.constants.counters import Counter
 from xgpu.costs.values import instructions
 from xgpu.dialects.attributes import RECURRENCE, UNROLL
 from xgpu.dialects.threads import ShuffleReduceOp
@@ -39,7 +40,6 @@ from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
 from xgpu.fusion.fallback import DYNAMIC_SLICE
 from xgpu.fusion.grouping.families import Heroes, Results
-from xgpu.fusion.loops.counters import Counter
 from xgpu.fusion.loops.recurrences import Recurrence, Stacked
 from xgpu.fusion.loops.steps import Start, Step
 from xgpu.hlo.source_location import source_of

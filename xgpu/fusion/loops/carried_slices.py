@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.analysis.combiners import combined
-from xgpu.fusion.loops.counters import counters_of, trip_count
+from xgpu.analysis.constants.counters import counters_of, trip_count
 from xgpu.fusion.loops.split_states import SplitLoop, between
 from xgpu.fusion.loops.written_slices import CountedLoop, Written, written_of
 from xgpu.hlo.stablehlo_builder import broadcast, hlo, inline_block, reshape, splat, splat_like, tensor

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 from xgpu import ir
+from xgpu.analysis.constants.counters import unchanging
 from xgpu.analysis.in_place import UPDATE_SLICE
 from xgpu.fusion.fallback import BARRIER, PRODUCT
-from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.sums_of_products import type_of_sums
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS

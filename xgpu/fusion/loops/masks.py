@@ -10,8 +10,8 @@ from collections.abc import Hashable
 
 from xgpu import ir
 from xgpu.analysis.combiners import combiners
+from xgpu.analysis.constants.counters import unchanging
 from xgpu.fusion.fallback import BARRIER
-from xgpu.fusion.loops.counters import unchanging
 from xgpu.hlo.constants import is_number
 from xgpu.indexing.access import integers, shape_of
 from xgpu.records import dataclass

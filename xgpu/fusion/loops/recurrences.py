@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from xgpu import ir
+from xgpu.analysis.constants.counters import Counter, counters_of, numbers_of, trip_count, unchanging
 from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.in_place import UPDATE_SLICE
 from xgpu.analysis.reduction_regions import is_commutative
-from xgpu.fusion.loops.counters import Counter, counters_of, numbers_of, trip_count, unchanging
 from xgpu.fusion.loops.masks import Mask
 from xgpu.indexing.access import Shape, dims, integers, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, linearize

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 
 from xgpu import ir
+from xgpu.analysis.constants.counters import counters_of, trip_count, unchanging
 from xgpu.fusion.fallback import BARRIER
-from xgpu.fusion.loops.counters import counters_of, trip_count, unchanging
 from xgpu.fusion.loops.elements import SCATTER, Elements, Index, NotSplit
 from xgpu.fusion.loops.masks import Mask
 from xgpu.fusion.loops.recurrences import Stacked, stacked_of

@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 
 from xgpu import ir
+from xgpu.analysis.constants.counters import unchanging
 from xgpu.analysis.heroes import combines_many
 from xgpu.analysis.subgraphs import Partition, partition
 from xgpu.dialects.attributes import RECURRENCE
 from xgpu.fusion.fallback import BARRIER, fallback_reason
-from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import broadcast, reshape

@@ -9,9 +9,9 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.analysis.combiners import Function, combiners, has_own_types, is_binary
+from xgpu.analysis.constants.counters import Counter, Numbers, numbers_of
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE
 from xgpu.fusion.fallback import DYNAMIC_SLICE
-from xgpu.fusion.loops.counters import Counter, Numbers, numbers_of
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.records import dataclass

@@ -69,20 +69,20 @@ def constant_integer(value: ir.Value) -> int | None:
 
 def counters_of(loop: ir.Operation) -> dict[int, Counter]:
     """Return the counters of a loop, by their number in its state: start and step are constants."""
-    (body,) = loop.regions[1].blocks
-    end = terminator_of(body)
     found: dict[int, Counter] = {}
-    for number, (argument, result) in enumerate(zip(body.arguments, end.operands, strict=True)):
+    for number, argument in enumerate(loop.regions[1].blocks[0].arguments):
         if shape_of(argument) or not dtype_of(argument).is_integer or dtype_of(argument).is_packed:
             continue
-        start, step = constant_integer(loop.operands[number]), _step(result, argument, loop)
+        start, step = constant_integer(loop.operands[number]), step_of(loop, number)
         if start is not None and step is not None:
             found[number] = Counter(dtype_of(argument), start, step)
     return found
 
 
-def _step(result: ir.Value, argument: ir.Value, loop: ir.Operation) -> int | None:
-    """Return the constant by which ``result`` exceeds ``argument``, None if it is not known."""
+def step_of(loop: ir.Operation, number: int) -> int | None:
+    """Return the constant that each iteration adds to value ``number`` of a loop's state, None if it is not known."""
+    (body,) = loop.regions[1].blocks
+    argument, result = body.arguments[number], terminator_of(body).operands[number]
     if not is_result_of(result, "stablehlo.add", "stablehlo.subtract"):
         return None
     left, right = producer(result).operands
@@ -104,20 +104,14 @@ def unchanging(value: ir.Value, loop: ir.Operation) -> ir.Value:
 
 def trip_count(loop: ir.Operation, counters: Mapping[int, Counter]) -> int | None:
     """Return how often the body of ``loop`` runs, None if that is not known at compile time."""
-    compared = _compared(loop)
+    compared = condition_of(loop)
     if compared is None or (bound := constant_integer(unchanging(compared.bound, loop))) is None:
         return None
     counter = counters.get(compared.number)
     return None if counter is None else _trips(counter, compared.direction, bound)
 
 
-def compared_number(loop: ir.Operation) -> int | None:
-    """Return the number of the only value of the state that the condition of ``loop`` compares; None for others."""
-    compared = _compared(loop)
-    return None if compared is None else compared.number
-
-
-class _Compared(NamedTuple):
+class LoopCondition(NamedTuple):
     """The comparison of value ``number`` of a loop's state with a bound that the loop does not change."""
 
     number: int
@@ -125,8 +119,8 @@ class _Compared(NamedTuple):
     bound: ir.Value
 
 
-def _compared(loop: ir.Operation) -> _Compared | None:
-    """Return the comparison that the condition of ``loop`` is, if it is one."""
+def condition_of(loop: ir.Operation) -> LoopCondition | None:
+    """Return the comparison that the condition of ``loop`` is, None if it is something else."""
     (block,) = loop.regions[0].blocks
     (condition,) = terminator_of(block).operands
     if not is_result_of(condition, "stablehlo.compare"):
@@ -137,7 +131,7 @@ def _compared(loop: ir.Operation) -> _Compared | None:
         left, right, direction = right, left, _SWAPPED.get(direction, "")
     if not (is_constant(right) or _from_before(right, loop)) or not _is_state(left, block):
         return None
-    return _Compared(ir.BlockArgument(left).arg_number, direction, right)
+    return LoopCondition(ir.BlockArgument(left).arg_number, direction, right)
 
 
 def trips_at_entry(loop: ir.Operation) -> tuple[ir.Value, ir.Value] | None:
@@ -146,7 +140,7 @@ def trips_at_entry(loop: ir.Operation) -> tuple[ir.Value, ir.Value] | None:
     None if that is not known when the loop begins. It is where a counter of 32 bits or fewer goes to a bound in steps
     of one, as it then cannot wrap around before.
     """
-    (block,), (body,) = loop.regions[0].blocks, loop.regions[1].blocks
+    (block,) = loop.regions[0].blocks
     (condition,) = terminator_of(block).operands
     if not is_result_of(condition, "stablehlo.compare"):
         return None
@@ -158,7 +152,7 @@ def trips_at_entry(loop: ir.Operation) -> tuple[ir.Value, ir.Value] | None:
     if bound is None or not _is_state(left, block) or shape_of(left) or not dtype_of(left).is_integer:
         return None
     number = ir.BlockArgument(left).arg_number
-    start, step = loop.operands[number], _step(terminator_of(body).operands[number], body.arguments[number], loop)
+    start, step = loop.operands[number], step_of(loop, number)
     if dtype_of(left).is_packed or dtype_of(left).bits > _MOST_BITS or (direction, step) not in _BY_ONE:
         return None
     return (bound, start) if step == 1 else (start, bound)
