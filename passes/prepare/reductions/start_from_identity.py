@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.heroes import is_reduction
+from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.initial_values import start_from_identity
 from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.passes.framework.base import OperationRewrite
@@ -14,8 +14,10 @@ from xgpu.records import dataclass
 class StartFromIdentity(OperationRewrite):
     """Starts reductions from their identity (sums from zero), and combines the initial value at the end.
 
-    Every thread can then start from the identity. Regions of several operations are taken to start from their identity
-    already, which StableHLO asks for, so their initial values may count more than once. Needs: nothing.
+    Every thread can then start from the identity. Short reductions, too: a kernel whose threads share their elements may
+    compute them. Not those whose results share bytes, which one thread computes. Regions of several operations are
+    taken to start from their identity already, which StableHLO asks for, so their initial values may count more than
+    once. Needs: nothing.
 
     ```mlir
     %sum = stablehlo.reduce(%x init: %start) applies stablehlo.add across dimensions = [1]
@@ -35,6 +37,6 @@ class StartFromIdentity(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((REDUCE,))
 
     def rewrite(self, op: ir.Operation) -> None:
-        """Rewrite one reduction, if threads share its elements."""
-        if is_reduction(op):
+        """Rewrite one reduction, if threads may share its elements."""
+        if not any(map(is_packed, op.results)):
             start_from_identity(op)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import lax
 
@@ -147,3 +148,18 @@ def test_roots_that_row_programs_drop_are_not_read_by_kernels_that_are_moved() -
     inputs = program.random_inputs()
     found, expected = program.run(*inputs), program.reference(*inputs)
     assert all(compare(*each).agrees for each in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("combine", [lax.add, lax.mul, lax.max])
+def test_short_reductions_beside_what_they_reduce_take_their_initial_value_once(combine: Any) -> None:
+    def function(x: Any, place: Any, start: Any) -> tuple[Any, Any]:
+        rows = lax.dynamic_index_in_dim(x, place, keepdims=False)
+        return rows, lax.reduce(rows, start, combine, (0,))
+
+    program = xgpu.compile(function, "f32[2,4,64]", "s32[]", "f32[]")
+    assert [kernel.emitter for kernel in program.kernels] == ["reduce_column"]
+    x = np.arange(512, dtype=np.float32).reshape(2, 4, 64) % 7
+    for start in (2.0, 40.0):
+        _, found = program.run(x, np.int32(1), np.float32(start))
+        expected = lax.reduce(x[1], np.float32(start), combine, (0,))
+        np.testing.assert_array_equal(found, expected)

@@ -28,3 +28,15 @@ func.func @main(%x: tensor<8x64xf32>) -> tensor<8xf32> {
   %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x64xf32>, tensor<f32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// Of four elements, too, which threads may share.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8x4xf32>, %arg1: tensor<f32>) -> tensor<8xf32>
+// CHECK:         %[[A:.*]] = stablehlo.reduce(%arg0 init: %{{.*}}) applies stablehlo.add across dimensions = [1]
+// CHECK:         stablehlo.add %{{.*}}, %[[A]] : tensor<8xf32>
+func.func @main(%x: tensor<8x4xf32>, %start: tensor<f32>) -> tensor<8xf32> {
+  %0 = stablehlo.reduce(%x init: %start) applies stablehlo.add across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
