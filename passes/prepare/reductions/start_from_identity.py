@@ -14,10 +14,10 @@ from xgpu.records import dataclass
 class StartFromIdentity(OperationRewrite):
     """Starts reductions from their identity (sums from zero), and combines the initial value at the end.
 
-    Every thread can then start from the identity. Short reductions, too: a kernel whose threads share their elements may
-    compute them. Not those whose results share bytes, which one thread computes. Regions of several operations are
-    taken to start from their identity already, which StableHLO asks for, so their initial values may count more than
-    once. Needs: nothing.
+    Every thread can then start from the identity: also in short reductions, whose elements the threads of a kernel may
+    share, but not if results share bytes, which one thread computes. Regions of several operations are taken to start
+    from their identity already, which StableHLO asks for, so their initial values may count more than once. Needs:
+    nothing.
 
     ```mlir
     %sum = stablehlo.reduce(%x init: %start) applies stablehlo.add across dimensions = [1]

@@ -23,22 +23,18 @@ from xgpu.costs.registers import (
 )
 from xgpu.dialects.attributes import UNROLLED_OPERATIONS
 from xgpu.emit import requirements
-from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.families.reductions.reduce_column import ColumnSchedule, ColumnTiling
 from xgpu.emit.families.reductions.reduce_row import MOST_TOGETHER, block_problems
 from xgpu.emit.families.reductions.reduction import Reductions, nest, reduction_of
 from xgpu.emit.families.reductions.rows import RowStages
+from xgpu.emit.families.reductions.staged import StagedEmitter
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import (
-    Emits,
     KernelBuilder,
-    KernelTile,
     Variable,
     assign,
-    emit_alone,
     filling,
-    loop,
     put,
     values_of,
 )
@@ -47,7 +43,6 @@ from xgpu.emit.schedule import BlockSchedule, power_of_two, whole_number
 from xgpu.fusion.grouping.families import Heroes
 from xgpu.fusion.grouping.merging.column_programs import merge_columns
 from xgpu.indexing.affine import constant
-from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
 
@@ -117,74 +112,32 @@ class ColumnsSchedule(BlockSchedule):
         return ColumnTiling(facts.shape, numbers, False, max(facts.accumulator_bytes))
 
 
-class ColumnsEmitter:
+class ColumnsEmitter(StagedEmitter[ColumnTiling]):
     """Emits a fusion around reductions of columns that need each other's results."""
 
     NAME = "columns"
 
     def __init__(self, facts: RowStages, schedule: ColumnsSchedule):
-        self.fusion = facts.fusion
-        self.reductions = facts
-        self.stages = facts.stages
-        self.tiling = schedule.tiling(facts)
-
-    def launch_dimensions(self) -> LaunchDimensions:
-        """A group of threads for each stretch of columns."""
-        return self.tiling.threads.launch
-
-    def thread_to_output(self, output: int) -> IndexingMap:
-        """Return (thread, block)[steps] -> indices."""
-        if output in self.reductions.side_outputs:
-            return self.tiling.reading().compose(self.reductions.element_map(output)).simplify()
-        return self.reductions.epilogues.output_map(output, self.tiling.writing())
-
-    def emit(self) -> None:
-        """Write the entry function, then the functions that it calls."""
-        emit_alone(self)
+        super().__init__(facts, facts.stages, schedule.tiling(facts))
 
     @property
-    def functions(self) -> list[Emits]:
-        """Those of the stages and of the epilogue."""
-        return [*self.stages, self.reductions.epilogues]
+    def tile_size(self) -> int:
+        """See `ReductionEmitter.tile_size`: one for each thread."""
+        return self.tiling.threads.threads
 
-    @property
-    def tiles(self) -> list[KernelTile]:
-        """One of each accumulator that the warps of a column exchange."""
-        return [tile for stage in self.stages for tile in self._tiles_of(stage)]
-
-    def _tiles_of(self, stage: Reductions) -> list[KernelTile]:
-        threads = self.tiling.threads
-        return [KernelTile(threads.threads, type_) for type_ in stage.accumulator_types if threads.warps > 1]
-
-    def write(self, kernel: KernelBuilder) -> None:
-        """Write what its blocks do."""
-        reductions, position = self.reductions, kernel.position
-        ended: dict[ir.Value, ir.Value] = {}
-        for stage in self.stages:
-            accumulators = self._emit_reads(kernel, stage, list(ended.values()))
-            ended |= zip(stage.results, self._emit_exchange(kernel, stage, accumulators), strict=True)
-        reductions.emit_wait(kernel, self.tiling.threads, bool(self.stages[-1].heroes))
-        if outputs := [kernel.outputs[i] for i in reductions.epilogue_outputs]:
-            with loop(self.tiling.writing(), position, outputs) as each:
-                values = [ended[value] for value in reductions.results]
-                reductions.epilogues.emit_stores(kernel, each.result_arguments, values)
-
-    def _emit_reads(self, kernel: KernelBuilder, stage: Reductions, given: Values) -> Values:
-        """Read the columns and store the side outputs of a stage; return the thread's accumulators.
-
-        ``given`` are the scalars that earlier stages end as.
-        """
+    def emit_reads(self, kernel: KernelBuilder, stage: Reductions, given: Values) -> Values:
+        """See `StagedEmitter.emit_reads`."""
         accumulators = [Variable(value) for value in stage.emit_start(kernel.inputs)]
         sides = [kernel.outputs[i] for i in stage.side_outputs]
         with nest(self.tiling.reading(), (3,), kernel.position, [*accumulators, *sides]) as indices:
             assign(accumulators, stage.emit_step(kernel, indices, values_of(accumulators), given))
         return values_of(accumulators)
 
-    def _emit_exchange(self, kernel: KernelBuilder, stage: Reductions, own: Values) -> Values:
-        """Combine what the threads of a column have, those of a warp by shuffles; each gets the result."""
+    def emit_exchange(self, kernel: KernelBuilder, stage: Reductions, own: Values) -> Values:
+        """See `StagedEmitter.emit_exchange`: in a warp by shuffles; each thread gets the result."""
         threads, schedule = self.tiling.threads, self.tiling.schedule
         own = stage.emit_shuffles(own, distances(schedule.lanes, min(threads.size, WARP)))
-        tiles = kernel.shared_tiles(self._tiles_of(stage))
+        tiles = kernel.shared_tiles(self.tiles_of(stage))
         if not tiles:
             return own
         first = threads.number * threads.size + threads.lane % schedule.lanes

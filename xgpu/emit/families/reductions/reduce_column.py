@@ -18,20 +18,17 @@ from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.registers import OTHER_REGISTERS
 from xgpu.device import KIB, Device
 from xgpu.emit import requirements
-from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values
 from xgpu.emit.families.reductions.reduce_row import MOST_TOGETHER, block_problems
 from xgpu.emit.families.reductions.reduction import Reductions, nest, reduction_of
+from xgpu.emit.families.reductions.staged import ReductionEmitter
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import (
-    Emits,
     KernelBuilder,
-    KernelTile,
     Rotation,
     Tensor,
     Variable,
     assign,
-    emit_alone,
     filling,
     loop,
     put,
@@ -310,44 +307,25 @@ def _conflict_free_row(lanes: int, vector: int, size: int) -> int:
     return lanes
 
 
-class ColumnReductionEmitter:
+class ColumnReductionEmitter(ReductionEmitter[ColumnTiling]):
     """Emits a fusion around reductions whose minor-most dimension is kept."""
 
     NAME = "reduce_column"
 
     def __init__(self, facts: Reductions, schedule: ColumnSchedule):
-        self.fusion = facts.fusion
-        self.reductions = facts
-        self.tiling = schedule.tiling(facts)
+        super().__init__(facts, [facts], schedule.tiling(facts))
 
-    def launch_dimensions(self) -> LaunchDimensions:
-        """A group of threads for each stretch of columns."""
-        return self.tiling.threads.launch
-
-    def thread_to_output(self, output: int) -> IndexingMap:
-        """Return (thread, block)[steps] -> indices."""
-        if output in self.reductions.side_outputs:
-            return self.tiling.reading().simplify()
-        map_ = self.tiling.writing()
-        if self.tiling.threads.warps > 1:
-            finishing = self.tiling.finishing()
-            map_ = replace(finishing, results=finishing.results[:-1])
-        return self.reductions.epilogues.output_map(output, map_)
-
-    def emit(self) -> None:
-        """Write the entry function, then the functions that it calls."""
-        emit_alone(self)
+    def results_map(self) -> IndexingMap:
+        """See `ReductionEmitter.results_map`: where warps exchange accumulators, others finish them."""
+        if self.tiling.threads.warps == 1:
+            return self.tiling.writing()
+        finishing = self.tiling.finishing()
+        return replace(finishing, results=finishing.results[:-1])
 
     @property
-    def functions(self) -> list[Emits]:
-        """Those of the reductions and of the epilogue."""
-        return [self.reductions, self.reductions.epilogues]
-
-    @property
-    def tiles(self) -> list[KernelTile]:
-        """One of each accumulator that warps exchange."""
-        is_exchanged = self.tiling.threads.warps > 1
-        return [KernelTile(self.tiling.tile_size, type_) for type_ in self.reductions.accumulator_types if is_exchanged]
+    def tile_size(self) -> int:
+        """See `ReductionEmitter.tile_size`."""
+        return self.tiling.tile_size
 
     def write(self, kernel: KernelBuilder) -> None:
         """Write what its blocks do."""

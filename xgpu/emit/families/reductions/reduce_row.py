@@ -7,7 +7,7 @@ threads. (Source: XLA's row reduction emitter, which has whole warps for each ro
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
 from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
@@ -15,11 +15,11 @@ from xgpu.costs.registers import registers_for
 from xgpu.device import Device
 from xgpu.emit import requirements
 from xgpu.emit.accumulators import exchange_warps
-from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values
 from xgpu.emit.families.reductions.reduction import Reductions, nest, reduction_of
+from xgpu.emit.families.reductions.staged import StagedEmitter
 from xgpu.emit.family import Family
-from xgpu.emit.kernel_builder import Emits, KernelBuilder, KernelTile, Variable, assign, emit_alone, loop, values_of
+from xgpu.emit.kernel_builder import KernelBuilder, Variable, assign, values_of
 from xgpu.emit.reduction_tiling import (
     MOST_ELEMENTS,
     WARP,
@@ -300,69 +300,18 @@ def lanes_of_a_warp(rows: int, vectors: int, step: int, target: Device, is_store
     return lanes // 2 if is_single and rows * lanes // 2 >= target.resident_threads else lanes
 
 
-class RowReductionEmitter:
-    """Emits a fusion around reductions whose minor-most dimension is reduced."""
+class RowEmitter(StagedEmitter[RowTiling]):
+    """Emits a fusion around reductions of rows, whose loops are unrolled whatever that costs if ``is_written_out``."""
 
-    NAME = "reduce_row"
-
-    def __init__(self, facts: Reductions, schedule: Any):
-        self.fusion = facts.fusion
-        self.reductions = facts
-        self.stages = [facts]
-        self.tiling: RowTiling = schedule.tiling(facts)
-        self.is_written_out = False
-
-    def launch_dimensions(self) -> LaunchDimensions:
-        """A group of threads for each row."""
-        return self.tiling.threads.launch
-
-    def thread_to_output(self, output: int) -> IndexingMap:
-        """Return (thread, block)[steps] -> indices."""
-        if output in self.reductions.side_outputs:
-            return self.tiling.reading().compose(self.reductions.element_map(output)).simplify()
-        return self.reductions.epilogues.output_map(output, self.tiling.writing())
-
-    def emit(self) -> None:
-        """Write the entry function, then the functions that it calls."""
-        emit_alone(self)
+    is_written_out = False
 
     @property
-    def functions(self) -> list[Emits]:
-        """Those of the stages and of the epilogue."""
-        return [*self.stages, self.reductions.epilogues]
+    def tile_size(self) -> int:
+        """See `ReductionEmitter.tile_size`: one for each warp."""
+        return self.tiling.threads.threads // WARP
 
-    @property
-    def tiles(self) -> list[KernelTile]:
-        """One of each accumulator that warps exchange."""
-        return [tile for stage in self.stages for tile in self._tiles_of(stage)]
-
-    def _tiles_of(self, stage: Reductions) -> list[KernelTile]:
-        threads = self.tiling.threads
-        return [KernelTile(threads.threads // WARP, type_) for type_ in stage.accumulator_types if threads.warps > 1]
-
-    def write(self, kernel: KernelBuilder) -> None:
-        """Write what its blocks do."""
-        reductions, threads = self.reductions, self.tiling.threads
-        position = kernel.position
-        ended: dict[ir.Value, ir.Value] = {}
-        for stage in self.stages:
-            accumulators = self._emit_reads(kernel, stage, list(ended.values()))
-            accumulators = stage.emit_shuffles(accumulators, distances(1, min(threads.size, WARP)))
-            if tiles := kernel.shared_tiles(self._tiles_of(stage)):
-                values = list(exchange_warps(threads, position, accumulators, tiles))
-                accumulators = stage.emit_shuffles(values, distances(1, threads.warps))
-            ended |= zip(stage.results, accumulators, strict=True)
-        reductions.emit_wait(kernel, self.tiling.threads, bool(self.stages[-1].heroes))
-        if outputs := [kernel.outputs[i] for i in reductions.epilogue_outputs]:
-            with loop(self.tiling.writing(), position, outputs) as each:
-                values = [ended[value] for value in reductions.results]
-                reductions.epilogues.emit_stores(kernel, each.result_arguments, values)
-
-    def _emit_reads(self, kernel: KernelBuilder, stage: Reductions, given: Values) -> Values:
-        """Read the rows and store the side outputs of a stage; return the thread's accumulators.
-
-        ``given`` are the scalars that earlier stages end as.
-        """
+    def emit_reads(self, kernel: KernelBuilder, stage: Reductions, given: Values) -> Values:
+        """See `StagedEmitter.emit_reads`."""
         accumulators = [Variable(value) for value in stage.emit_start(kernel.inputs)]
         sides = [kernel.outputs[i] for i in stage.side_outputs]
         changed = [*accumulators, *sides]
@@ -371,6 +320,25 @@ class RowReductionEmitter:
         ) as indices:
             assign(accumulators, stage.emit_step(kernel, indices, values_of(accumulators), given))
         return values_of(accumulators)
+
+    def emit_exchange(self, kernel: KernelBuilder, stage: Reductions, own: Values) -> Values:
+        """See `StagedEmitter.emit_exchange`: by shuffles, then between the warps of a row."""
+        threads = self.tiling.threads
+        own = stage.emit_shuffles(own, distances(1, min(threads.size, WARP)))
+        tiles = kernel.shared_tiles(self.tiles_of(stage))
+        if not tiles:
+            return own
+        values = list(exchange_warps(threads, kernel.position, own, tiles))
+        return stage.emit_shuffles(values, distances(1, threads.warps))
+
+
+class RowReductionEmitter(RowEmitter):
+    """Emits a fusion around reductions whose minor-most dimension is reduced."""
+
+    NAME = "reduce_row"
+
+    def __init__(self, facts: Reductions, schedule: RowSchedule):
+        super().__init__(facts, [facts], schedule.tiling(facts))
 
 
 def rows_key(op: ir.Operation) -> Hashable | None:

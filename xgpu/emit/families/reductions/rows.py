@@ -19,7 +19,7 @@ from xgpu.emit import requirements
 from xgpu.emit.base import Fusion
 from xgpu.emit.families.reductions.reduce_row import (
     MOST_TOGETHER,
-    RowReductionEmitter,
+    RowEmitter,
     RowSchedule,
     RowTiling,
     block_problems,
@@ -144,14 +144,13 @@ def _written_out(columns: int, vector: int, lanes: int, operations: int, target:
     return run, lanes
 
 
-class RowsEmitter(RowReductionEmitter):
+class RowsEmitter(RowEmitter):
     """Emits a fusion around reductions of rows that need each other's results."""
 
     NAME = "rows"
 
     def __init__(self, facts: RowStages, schedule: RowsSchedule):
-        super().__init__(facts, schedule)
-        self.stages = facts.stages
+        super().__init__(facts, facts.stages, schedule.tiling(facts))
         self.is_written_out = schedule.is_written_out(facts)
 
 
