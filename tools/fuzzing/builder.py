@@ -19,6 +19,7 @@ from xgpu.tools.fuzzing.facts import (
     Facts,
     has_floats,
     integer_range,
+    largest,
     on_grid,
     whole_range,
 )
@@ -142,8 +143,9 @@ class Builder:
             return Facts(lo, min(whole.hi, self.random.choice((1, 3, 9, 140))), pristine=True)
         special = chance > 0.85 and dtype.is_float
         if chance < 0.3:
-            lo = self.random.choice((-64.0, 2.0**-6))
-            return Facts(lo, 64.0, 2.0**-6, special=special, nonzero=lo > 0, pristine=True)
+            most = min(64.0, largest(dtype))
+            lo = self.random.choice((-most, 2.0**-6))
+            return Facts(lo, most, 2.0**-6, special=special, nonzero=lo > 0, pristine=True)
         lo, grid = self.random.choice((-8.0, -2.0, 0.0, 1.0)), self.random.choice((0, 0, 1, 2))
         hi = self.random.choice((2.0, 3.0, 8.0))
         grid = 0 if dtype in SMALL_FLOATS else grid

@@ -101,6 +101,11 @@ def has_floats(dtype: DType) -> bool:
     return dtype.is_float or dtype in COMPLEX
 
 
+def largest(dtype: DType) -> float:
+    """Return the largest number of a floating-point type, or of a complex one's parts."""
+    return _LARGEST[dtype.hlo]
+
+
 def integer_range(dtype: DType) -> tuple[int, int]:
     """Return the lowest and highest value of an integer type or of pred."""
     bits = dtype.bits - dtype.is_signed
@@ -114,8 +119,7 @@ def whole_range(dtype: DType) -> Facts:
 
 def whole_floats(dtype: DType) -> Facts:
     """Return facts that allow every normal number of a floating-point type, zeros of both signs, infinities and NaN."""
-    largest = _LARGEST[dtype.hlo]
-    return Facts(-largest, largest, _SMALLEST[dtype.hlo], special=True, pristine=True)
+    return Facts(-largest(dtype), largest(dtype), _SMALLEST[dtype.hlo], special=True, pristine=True)
 
 
 def integers(dtype: DType, lo: float, hi: float) -> Facts:
@@ -201,8 +205,7 @@ def _draw_extremes(dtype: DType, shape: tuple[int, ...], generator: np.random.Ge
 
 def _draw_magnitudes(shape: tuple[int, ...], facts: Facts, generator: np.random.Generator) -> np.ndarray[Any, Any]:
     smallest = max(facts.smallest, 2.0**-10)
-    largest = max(facts.magnitude, smallest)
-    values = np.exp2(generator.uniform(math.log2(smallest), math.log2(largest), shape))
+    values = np.exp2(generator.uniform(math.log2(smallest), math.log2(max(facts.magnitude, smallest)), shape))
     if facts.lo < 0:
         values = np.where(generator.random(shape) < 0.5, -values, values)
     values = np.clip(values, facts.lo, facts.hi)

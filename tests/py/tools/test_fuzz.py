@@ -304,6 +304,15 @@ def test_drawn_elements_obey_the_facts(dtype: DType) -> None:
     assert 0.25 <= positive.min() <= positive.max() <= 3.0
 
 
+@pytest.mark.parametrize("dtype", (*FLOATS, *SMALL_FLOATS), ids=str)
+def test_drawn_floats_are_in_the_range_of_their_type(dtype: DType) -> None:
+    """What is too large for it would be NaN, of which nothing is said."""
+    generator = np.random.default_rng(0)
+    drawn_facts = [Builder(seed, 1000).fresh_facts(dtype) for seed in range(50)]
+    drawn = [draw(dtype, (100,), facts, generator) for facts in drawn_facts if not facts.special]
+    assert np.isfinite(np.asarray(drawn).astype(np.float64)).all()
+
+
 def test_minimal_graph_keeps_what_fails_and_no_more() -> None:
     graph = next(g for seed in range(100) if _reverses(g := generate(seed)) and len(g.nodes) > 8)
     variant = Variant(device_threads=64, threads_per_block=32)
