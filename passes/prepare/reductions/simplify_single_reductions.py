@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.combiners import combiners
+from xgpu.analysis.initial_values import is_identity
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, reshape, shape_of
 from xgpu.passes.framework.base import OperationRewrite
@@ -23,15 +24,15 @@ _ELEMENTWISE: Mapping[str, Callable[[Value, Value], Value]] = {
 class SimplifySingleReductions(OperationRewrite):
     """Rewrites reductions of dimensions of one element as elementwise operations, which fuse with others.
 
-    Needs: nothing.
+    A sum from zero and a product from one are the element itself, as in XLA: a negative zero stays one. Needs: nothing.
 
     ```mlir
-    %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
+    %sum = stablehlo.reduce(%x init: %start) applies stablehlo.add across dimensions = [1]
         : (tensor<8x1xf32>, tensor<f32>) -> tensor<8xf32>
     ```
     becomes
     ```mlir
-    %0 = stablehlo.broadcast_in_dim %zero, dims = [] : (tensor<f32>) -> tensor<8xf32>
+    %0 = stablehlo.broadcast_in_dim %start, dims = [] : (tensor<f32>) -> tensor<8xf32>
     %1 = stablehlo.reshape %x : (tensor<8x1xf32>) -> tensor<8xf32>
     %sum = stablehlo.add %0, %1 : tensor<8xf32>
     ```
@@ -50,5 +51,8 @@ class SimplifySingleReductions(OperationRewrite):
         for number, each in enumerate(found):
             element, start = op.operands[number], op.operands[count + number]
             shape = shape_of(op.results[number])
-            combined.append(_ELEMENTWISE[each.function](broadcast(start, shape), reshape(element, shape)))
+            own = reshape(element, shape)
+            if not is_identity(start, each.function):
+                own = _ELEMENTWISE[each.function](broadcast(start, shape), own)
+            combined.append(own)
         replace_op(op, combined)

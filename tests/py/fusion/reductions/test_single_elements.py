@@ -44,10 +44,11 @@ def test_single_elements(name: str) -> None:
 
 
 def test_special_values_stay() -> None:
-    x = np.array([[-np.inf], [np.inf], [np.nan], [3e38]], np.float32)
+    x = np.array([[-np.inf], [np.inf], [np.nan], [3e38], [-0.0]], np.float32)
     for function in (jnp.sum, jnp.max, jnp.min, jnp.prod):
-        compiled = xgpu.compile(lambda x, function=function: function(x, 1), "f32[4,1]")
+        compiled = xgpu.compile(lambda x, function=function: function(x, 1), "f32[5,1]")
         np.testing.assert_array_equal(compiled.run(x)[0], x[:, 0])
+        assert np.signbit(compiled.run(x)[0][4])
 
 
 def test_what_follows_is_one_kernel_with_what_was_before() -> None:
