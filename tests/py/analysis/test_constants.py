@@ -65,6 +65,14 @@ PROGRAMS: Programs = {
         lambda x: lax.bitcast_convert_type(x, jnp.float32),
         lambda x: x.astype(bool),
     ),
+    "floats": _each(
+        INTEGERS.astype(np.float32) / 4 + np.float32(0.125),
+        lambda x: jnp.clip(x, -2.25, 1),
+        lambda x: jnp.maximum(jnp.round(x), 2.5),
+        lambda x: jnp.minimum(jnp.floor(x), jnp.ceil(x * 3)),
+        lambda x: jnp.array(INTEGERS)[:, jnp.clip(jnp.round(x[0]), 1, 4).astype(jnp.int32)],
+        lambda x: jnp.clip(x.astype(jnp.bfloat16), -2, 3),
+    ),
     "reductions": lambda: (
         jnp.array(INTEGERS).sum(),
         jnp.array(INTEGERS).max(0),
@@ -154,6 +162,20 @@ def test_what_machines_may_compute_differently_stays(function: Callable[[Any], A
     """The rounding of sums and functions, quotients by zero and the sign of NaN are not folded."""
     text = xgpu.compile(function, "f32[3]").ir("prepared")
     assert "stablehlo.sort" in text or "stablehlo.reduce" in text
+
+
+@pytest.mark.parametrize("other", [-0.0, np.nan])
+@pytest.mark.parametrize("function", [jnp.maximum, jnp.minimum, lambda x, y: lax.clamp(y, x, x)])
+def test_extremes_of_zeros_and_of_nan_stay(function: Callable[..., Any], other: float) -> None:
+    numbers = jnp.array([0.0, 1.0]), jnp.array([other, 2.0])
+    text = xgpu.compile(lambda x: x + function(*numbers), "f32[2]").ir("prepared")
+    assert any(f"stablehlo.{name}" in text for name in ("maximum", "minimum", "clamp"))
+
+
+def test_the_place_of_a_median_is_known() -> None:
+    """It is a constant that is clamped: a slice of the sorted row."""
+    text = xgpu.compile(lambda x: jnp.median(x, 1), "f32[64,9]").ir("prepared")
+    assert not any(f"stablehlo.{name}" in text for name in ("gather", "dynamic_slice"))
 
 
 def test_arrays_of_the_largest_unsigned_number_are_folded() -> None:

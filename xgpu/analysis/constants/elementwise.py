@@ -48,6 +48,26 @@ def _logical_right(left: Array, right: Array) -> Array:
     )
 
 
+def _extreme(choose: Function) -> Function:
+    """Choose one of two floats; machines differ in the sign of a zero that both are, and in NaN."""
+
+    def chosen(left: Array, right: Array) -> Array | None:
+        either = (left == right) & (np.signbit(left) != np.signbit(right))
+        result: Array | None = None if (either | (left != left) | (right != right)).any() else choose(left, right)
+        return result
+
+    return chosen
+
+
+_MAXIMUM, _MINIMUM = _extreme(np.maximum), _extreme(np.minimum)
+
+
+def _clamp(least: Array, array: Array, most: Array) -> Array | None:
+    """Clamp floats."""
+    raised = _MAXIMUM(least, array)
+    return None if raised is None else _MINIMUM(raised, most)
+
+
 _INTEGERS: Mapping[str, Function] = {
     "maximum": np.maximum,
     "minimum": np.minimum,
@@ -71,7 +91,14 @@ _NUMBERS: Mapping[str, Function] = {
     "negate": np.negative,
     "abs": np.abs,
 }
-_FLOATS: Mapping[str, Function] = {"floor": np.floor, "ceil": np.ceil}
+_FLOATS: Mapping[str, Function] = {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round_nearest_even": np.rint,
+    "maximum": _MAXIMUM,
+    "minimum": _MINIMUM,
+    "clamp": _clamp,
+}
 _COMPARISONS: Mapping[str, Function] = {
     "EQ": np.equal,
     "NE": np.not_equal,
