@@ -161,6 +161,11 @@ def join(dtype: DType, *parts: Facts) -> Facts:
     )
 
 
+def has_known_bits(dtype: DType, facts: Facts) -> bool:
+    """Whether all compilers give elements the same bits: XLA for the CPU changes NaN of 8 bits that it moves."""
+    return facts.pristine and not (dtype in SMALL_FLOATS and facts.special)
+
+
 def computed(facts: Facts, **changes: Any) -> Facts:
     """Return facts for a result of arithmetic: its zeros and NaN need not be bitwise those of another compiler."""
     return replace(facts, pristine=False, **changes)

@@ -14,6 +14,7 @@ from xgpu.tools.fuzzing.facts import (
     SMALL_FLOATS,
     Facts,
     computed,
+    has_known_bits,
     integer_range,
     join,
 )
@@ -201,7 +202,7 @@ def _bits(builder: Builder, value: int) -> int | None:
         rounded = replace(computed(facts), lo=facts.lo * 2, hi=facts.hi * 2, grid=None)
         return builder.one("reduce_precision", (value,), rounded, attributes=attributes)
     same_width = [d for d in ALL if d.bits == type_.dtype.bits and not d.is_float and d != type_.dtype]
-    if not same_width or not facts.pristine or type_.dtype in (PRED, *COMPLEX):
+    if not same_width or not has_known_bits(type_.dtype, facts) or type_.dtype in (PRED, *COMPLEX):
         return None
     target = builder.random.choice(same_width)
     lowest, highest = integer_range(target)

@@ -6,7 +6,7 @@ from math import prod
 from xgpu.dtypes import DType
 from xgpu.tools.fuzzing import scalar_facts
 from xgpu.tools.fuzzing.builder import Builder
-from xgpu.tools.fuzzing.facts import COMPLEX, Facts, integer_range, join
+from xgpu.tools.fuzzing.facts import COMPLEX, Facts, computed, integer_range, join
 from xgpu.tools.fuzzing.ops import Shape
 
 
@@ -242,7 +242,7 @@ def combine_shifted(builder: Builder, value: int) -> int | None:
         return builder.one("add", pair, facts)
     if type_.dtype in COMPLEX:
         return None
-    return builder.one("maximum", pair, join(type_.dtype, *(builder.facts_of(each) for each in pair)))
+    return builder.one("maximum", pair, computed(join(type_.dtype, *(builder.facts_of(each) for each in pair))))
 
 
 def _neighbours(builder: Builder, value: int) -> tuple[int, int] | None:

@@ -2,7 +2,17 @@
 
 from xgpu.dtypes import dtype_named
 from xgpu.tools.fuzzing.builder import Builder
-from xgpu.tools.fuzzing.facts import ALL, COMPLEX, INTEGERS, PACKED, PRED, TERMINAL, Facts, integer_range
+from xgpu.tools.fuzzing.facts import (
+    ALL,
+    COMPLEX,
+    INTEGERS,
+    PACKED,
+    PRED,
+    TERMINAL,
+    Facts,
+    has_known_bits,
+    integer_range,
+)
 from xgpu.tools.fuzzing.operands import companion
 
 _DOMAINS = {
@@ -54,7 +64,7 @@ def other_width(builder: Builder, value: int) -> int | None:
     """Bits taken for those of several narrower numbers, or of a wider one."""
     type_, facts = builder.type_of(value), builder.facts_of(value)
     source = type_.dtype
-    if source in (PRED, *COMPLEX, *PACKED) or not (source.is_integer or facts.pristine):
+    if source in (PRED, *COMPLEX, *PACKED) or not (source.is_integer or has_known_bits(source, facts)):
         return None
     targets = [each for each in INTEGERS if each.bits < source.bits]
     if type_.shape:

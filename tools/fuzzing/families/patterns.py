@@ -5,7 +5,7 @@ from math import prod
 from xgpu.dtypes import dtype_named
 from xgpu.tools.fuzzing import scalar_facts
 from xgpu.tools.fuzzing.builder import Builder
-from xgpu.tools.fuzzing.facts import COMPLEX, PRED, Facts, has_floats, join
+from xgpu.tools.fuzzing.facts import COMPLEX, PRED, Facts, computed, has_floats, join
 from xgpu.tools.fuzzing.ops import Shape
 from xgpu.tools.fuzzing.reductions import combiner
 
@@ -172,7 +172,7 @@ def combined(builder: Builder, left: int, right: int) -> int | None:
     facts = scalar_facts.operations_on(dtype)[name][1](dtype, known)
     if facts is not None:
         return builder.one(name, (left, right), facts)
-    return None if dtype in COMPLEX else builder.one("maximum", (left, right), join(dtype, *known))
+    return None if dtype in COMPLEX else builder.one("maximum", (left, right), computed(join(dtype, *known)))
 
 
 def _part(builder: Builder, value: int, axis: int, start: int, end: int) -> int | None:
