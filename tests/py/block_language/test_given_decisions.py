@@ -109,6 +109,16 @@ def test_there_are_buffers(stages):
         total(jnp.ones(64))
 
 
+def test_copies_run_a_number_of_steps_ahead():
+    @block.kernel
+    def total(x):
+        (i,) = block.grid(1)
+        return block.store(block.accumulate(4, lambda step: x.tile(16, (step,)), prefetch=0), (16,), (i,))
+
+    with pytest.raises(InvalidInput, match=r"prefetch.*expected a number of steps from 1 to"):
+        total(jnp.ones(64))
+
+
 def test_elements_of_64_bits_are_added_up_in_their_type():
     @block.kernel
     def product(x, y):
