@@ -60,10 +60,13 @@ def _numbers(expected: str, holds: Callable[[Sequence[int]], bool]) -> _Check:
     return problem
 
 
-def _stages_problem(attribute: ir.Attribute) -> str | None:
-    is_number = isinstance(attribute, ir.IntegerAttr) and str(attribute.type) == "i64"
-    fits = is_number and 1 <= attributes.int_of(attribute) <= _MOST_STAGES
-    return None if fits else f"expected a number of buffers from 1 to {_MOST_STAGES}, of type i64"
+def _up_to_stages(what: str) -> _Check:
+    def problem(attribute: ir.Attribute) -> str | None:
+        is_number = isinstance(attribute, ir.IntegerAttr) and str(attribute.type) == "i64"
+        fits = is_number and 1 <= attributes.int_of(attribute) <= _MOST_STAGES
+        return None if fits else f"expected a number of {what} from 1 to {_MOST_STAGES}, of type i64"
+
+    return problem
 
 
 def _offset_problem(attribute: ir.Attribute) -> str | None:
@@ -129,14 +132,14 @@ DECISIONS: tuple[Discardable, ...] = (
     Discardable(
         attributes.STAGES,
         _STEPS,
-        _stages_problem,
+        _up_to_stages("buffers"),
         "How many buffers each tile has that a step reads: its copies are started that many steps, less one, ahead. Set"
         " by pipeline-tiles.",
     ),
     Discardable(
         attributes.PREFETCH,
         _STEPS,
-        _stages_problem,
+        _up_to_stages("steps"),
         "How many steps ahead copies are started, if not as many as there are buffers, less one. With fewer, products"
         " of warp groups that steps only add up go on until the next step has started its own. Set by pipeline-tiles.",
     ),

@@ -101,11 +101,10 @@ class PipelineTiles(Pass):
         by_groups = [
             each for each in kernel.graph.within(nodes[steps].body) if nodes[each].instruction == BY_WARP_GROUPS
         ]
-        stages = attributes.int_of(kernel.ops[steps].attributes[attributes.STAGES])
-        fits = 2 * _bytes_with(kernel, steps, stages) <= target.shared_bytes_optin
-        if not by_groups or not fits or attributes.RESIDENT in kernel.function.attributes:
+        if not by_groups or attributes.RESIDENT in kernel.function.attributes or self._is_alone(kernel, steps):
             return
-        if not self._is_alone(kernel, steps):
+        stages = attributes.int_of(kernel.ops[steps].attributes[attributes.STAGES])
+        if 2 * _bytes_with(kernel, steps, stages) <= target.shared_bytes_optin:
             kernel.function.attributes[attributes.RESIDENT] = attributes.int_attribute(2)
 
     def _write_prefetch(self, kernel: BlockKernel, steps: int) -> None:

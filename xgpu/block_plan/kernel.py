@@ -136,10 +136,29 @@ class BlockKernel:
             OPERATIONS[op.name].instructions if op.name in OPERATIONS else 1,
             after,
             operand_dimensions(op) if is_product else None,
-            _fragment(op) if is_product else "",
+            self._fragment(op) if is_product else "",
             instruction_of(op) if is_product else "",
             tuple(integers(op, _AXES[op.name])) if op.name in _AXES else None,
         )
+
+    def _fragment(self, product: ir.Operation) -> str:
+        """Return how the results of a product lie in registers.
+
+        Products whose results could lie alike, but for which different warps are given, are told apart by these.
+        """
+        fragment = _fragment(product)
+        given = self._warps_given.get((fragment, product.results[0].type), set())
+        warps = product.attributes.get(attributes.WARPS)
+        return fragment if warps is None or len(given) == 1 else f"{fragment} by {warps}"
+
+    @cached_property
+    def _warps_given(self) -> dict[tuple[str, ir.Type], set[ir.Attribute]]:
+        """The warps that are given for products, by how the results lie in registers, and their type."""
+        found: dict[tuple[str, ir.Type], set[ir.Attribute]] = {}
+        for op in self.ops:
+            if _kind(op) == "product" and attributes.WARPS in op.attributes:
+                found.setdefault((_fragment(op), op.results[0].type), set()).add(op.attributes[attributes.WARPS])
+        return found
 
     def _carried(self, places: dict[ir.Operation, int]) -> Iterator[Carried]:
         for op in self.ops:

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import xgpu
 from xgpu import block
 from xgpu.errors import InvalidInput
 
@@ -66,6 +67,32 @@ def test_warps_are_as_many_as_there_are(warps):
         product(jnp.ones((32, 32), jnp.bfloat16))
 
 
+def test_products_of_one_type_may_have_different_warps():
+    """What follows one of them, element by element or row by row, has its warps, and not those of the other."""
+
+    @block.kernel(threads=128)
+    def both(x, w, v):
+        block.grid(1)
+
+        def step(number, carried):
+            t = x.tile((64, 32), (0, number))
+            p = block.plan(block.dot(t, w.tile((32, 32), (number, 0))), warps=(2, 2))
+            q = block.plan(block.dot(t, v.tile((32, 32), (number, 0))), warps=(4, 1))
+            return carried[0] + p * q, carried[1] + p.sum(axis=1), jnp.maximum(carried[2], q.max(axis=1))
+
+        found = block.steps(2, step, (jnp.zeros((64, 32)), jnp.zeros(64), jnp.zeros(64)))
+        return tuple(block.store(each, each.shape, (0,) * each.ndim) for each in found)
+
+    generator = np.random.default_rng(1)
+    x, w, v = (generator.integers(-2, 3, shape).astype(jnp.bfloat16) for shape in ((64, 64), (64, 32), (64, 32)))
+    halves = [slice(0, 32), slice(32, 64)]
+    p, q = ([x[:, half].astype(int) @ each[half].astype(int) for half in halves] for each in (w, v))
+    results = xgpu.compile(both, x, w, v).run(x, w, v, sanitize=True)
+    np.testing.assert_array_equal(results[0], p[0] * q[0] + p[1] * q[1])
+    np.testing.assert_array_equal(results[1], (p[0] + p[1]).sum(axis=1))
+    np.testing.assert_array_equal(results[2], np.maximum(q[0], q[1]).max(axis=1).clip(0))
+
+
 def test_products_are_copied_in_one_way():
     with pytest.raises(InvalidInput, match="expected no copy, got 'async'"):
         block.kernel(emitter="product", copy="async")
@@ -79,6 +106,16 @@ def test_there_are_buffers(stages):
         return block.store(block.accumulate(4, lambda step: x.tile(16, (step,))), (16,), (i,))
 
     with pytest.raises(InvalidInput, match="buffers"):
+        total(jnp.ones(64))
+
+
+def test_copies_run_a_number_of_steps_ahead():
+    @block.kernel
+    def total(x):
+        (i,) = block.grid(1)
+        return block.store(block.accumulate(4, lambda step: x.tile(16, (step,)), prefetch=0), (16,), (i,))
+
+    with pytest.raises(InvalidInput, match=r"prefetch.*expected a number of steps from 1 to"):
         total(jnp.ones(64))
 
 

@@ -14,6 +14,7 @@ from xgpu.block_plan.memory.layout_program import (
     best,
     by_branch_and_bound,
     by_cp_sat,
+    by_elimination,
     parts,
 )
 
@@ -49,12 +50,14 @@ def least_of_all(program: LayoutProgram) -> int:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_branch_and_bound_is_exact(seed: int) -> None:
+def test_the_best_choices_are_found(seed: int) -> None:
     rng = random.Random(seed)
     program = drawn(rng, rng.randrange(1, 5), rng.randrange(0, 8))
     found = by_branch_and_bound(program)
     assert found is not None
-    assert program.cost(found) == program.cost(best(program)) == least_of_all(program)
+    eliminated = by_elimination(program)
+    assert eliminated is not None
+    assert program.cost(found) == program.cost(eliminated) == program.cost(best(program)) == least_of_all(program)
 
 
 @needs_cp_sat
@@ -63,7 +66,9 @@ def test_both_solvers_agree(seed: int) -> None:
     program = drawn(random.Random(1000 + seed), 8, 12)
     found = by_branch_and_bound(program)
     assert found is not None
-    assert program.cost(by_cp_sat(program)) == program.cost(found)
+    solved = by_cp_sat(program)
+    assert solved is not None
+    assert program.cost(solved) == program.cost(found)
 
 
 @needs_cp_sat
@@ -74,6 +79,28 @@ def test_large_parts_are_left_to_cp_sat(monkeypatch: pytest.MonkeyPatch) -> None
     assert by_branch_and_bound(program, 10) is None
     monkeypatch.setattr(layout_program, "MOST_NODES", 10)
     assert program.cost(best(program)) == program.cost(exact)
+
+
+def test_long_chains_are_solved_tile_by_tile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chains have a few choices for each tile and its neighbours, where branch and bound has some for all together."""
+    options = [
+        Option(inner, other, 1000 * (other is not None)) for inner, other in ((1, None), (1, 0), (0, None), (0, 1))
+    ]
+    rules = [Rule((((tile, side), (tile + 1, side)),), 4000) for tile in range(199) for side in (0, 1) if tile % 3 < 2]
+    program = LayoutProgram(dict.fromkeys(range(200), options), rules)
+    assert by_branch_and_bound(program, layout_program.MOST_NODES) is None
+    monkeypatch.setattr(layout_program, "by_cp_sat", lambda _: pytest.fail("asked"))
+    # Of each three tiles that rules connect, all are swizzled, which costs less than a rule of theirs that is broken.
+    assert program.cost(best(program)) == 200 * 1000
+
+
+def test_what_is_too_large_for_all_has_the_best_choices_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = drawn(random.Random(3), 10, 20)
+    monkeypatch.setattr(layout_program, "cp_sat", lambda: None)
+    monkeypatch.setattr(layout_program, "by_elimination", lambda _: None)
+    monkeypatch.setattr(layout_program, "MOST_NODES", 10)
+    monkeypatch.setattr(layout_program, "LAST_NODES", 20)
+    assert best(program).keys() == program.options.keys()
 
 
 def test_without_cp_sat_branch_and_bound_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

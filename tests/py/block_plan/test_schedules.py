@@ -11,7 +11,7 @@ from xgpu.block_plan.order.lifetimes import lifetimes
 from xgpu.block_plan.order.meetings import meetings, suffices
 from xgpu.block_plan.order.schedules import schedule
 
-from .graphs import accesses, drawn, with_copies
+from .graphs import Writer, accesses, drawn, with_copies
 
 
 def drawn_plan(seed: int) -> StagedGraph:
@@ -83,6 +83,30 @@ def test_every_meeting_is_needed(seed: int) -> None:
     sizes = dict.fromkeys(plan.memory.values(), 1)
     found = schedule(plan, sizes)
     assert not any(suffices(plan, found.order, found.met - {number}) for number in found.met)
+
+
+def loops_with_two_ways(count: int) -> StagedGraph:
+    """Loops one after the other, whose threads can meet in two ways, each with a reduction after it."""
+    writer = Writer()
+    total = writer.node("read")
+    for _ in range(count):
+        region, (carried,), (result,) = writer.steps((total,))
+        part = writer.node("reduce", (writer.node("read", (), region),), region)
+        writer.end(region, [carried], [writer.node("reduce", (carried, part), region)])
+        total = writer.node("reduce", (result,))
+    writer.node("write", (total,), results=0)
+    plan = with_copies(writer.graph())
+    loops = [number for number, node in enumerate(plan.graph.nodes) if node.kind == "steps"]
+    return StagedGraph(plan.graph, plan.where, dict.fromkeys(loops, 2))
+
+
+def test_meetings_of_many_loops() -> None:
+    """Forty loops have 2^40 combinations of meetings: the fewest are found without looking at each."""
+    few, many = (loops_with_two_ways(count) for count in (2, 40))
+    for plan, count in ((few, 2), (many, 40)):
+        found = meetings(plan, text_order(plan))
+        assert (found.in_steps, found.outside) == (3 * count, count + 1)
+        assert suffices(plan, text_order(plan), found.nodes)
 
 
 def test_given_meetings_stay() -> None:

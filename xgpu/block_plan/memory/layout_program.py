@@ -7,15 +7,20 @@ not wide, and of bytes. What is given has only one choice. It is solved exactly:
 what rules connect, or by CP-SAT of OR-tools where a part is too large for that and it is installed.
 """
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from xgpu.block_plan.cp_sat import cp_sat, solve
 from xgpu.records import dataclass
 
 MOST_NODES = 20_000
-"""Choices that branch and bound looks at before CP-SAT is asked, if it is there."""
+"""Choices that branch and bound looks at before the other ways are tried."""
+LAST_NODES = 200_000
+"""Choices that it looks at where these fail, too: a few seconds. Then the best one so far is taken."""
+MOST_ENTRIES = 20_000
+"""Choices of the tiles that share rules with one, which `by_elimination` looks at."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,8 @@ class Option:
         return dimension in (self.innermost, self.swizzled)
 
 
+type _Table = tuple[tuple[int, ...], dict[tuple[int, ...], int]]
+"""Tiles, and what each choice of them costs, by the numbers of their options."""
 type Way = tuple[tuple[int, int], ...]
 """Dimensions of tiles, by tile and dimension, along which an operation goes."""
 
@@ -71,10 +78,10 @@ def best(program: LayoutProgram) -> dict[int, Option]:
     """Return choices that cost the least, of equal ones those that come first."""
     chosen: dict[int, Option] = {}
     for part in parts(program):
-        found = by_branch_and_bound(part, MOST_NODES)
+        found = by_branch_and_bound(part, MOST_NODES) or by_elimination(part)
         if found is None and cp_sat() is not None:
             found = by_cp_sat(part)
-        chosen |= found or by_branch_and_bound(part) or {}
+        chosen |= found or by_branch_and_bound(part, LAST_NODES, is_exact=False) or {}
     return chosen
 
 
@@ -97,8 +104,10 @@ def parts(program: LayoutProgram) -> Iterator[LayoutProgram]:
         yield LayoutProgram(options, [rule for rule in program.rules if of(min(rule.tiles)) == name])
 
 
-def by_branch_and_bound(program: LayoutProgram, most: int | None = None) -> dict[int, Option] | None:
-    """Return the best choices, tile by tile, those of most rules first; None after so many nodes.
+def by_branch_and_bound(
+    program: LayoutProgram, most: int | None = None, is_exact: bool = True
+) -> dict[int, Option] | None:
+    """Return the best choices, tile by tile, those of most rules first; after so many nodes None, or the best so far.
 
     What is not chosen yet costs at least its cheapest option, and rules what they cost if that is the best for them.
     """
@@ -129,11 +138,77 @@ def by_branch_and_bound(program: LayoutProgram, most: int | None = None) -> dict
             del chosen[tile]
         return True
 
-    return found if follow(0, 0, 0) else None
+    return found if follow(0, 0, 0) or not is_exact else None
 
 
-def by_cp_sat(program: LayoutProgram) -> dict[int, Option]:
-    """Return the best choices as CP-SAT finds them; those of branch and bound if it gives up."""
+def by_elimination(program: LayoutProgram, most: int = MOST_ENTRIES) -> dict[int, Option] | None:
+    """Return the best choices by dynamic programming; None if more than ``most`` choices had to be looked at at once.
+
+    Tile after tile is left out, with its best option for each choice of the tiles that share rules with it: what that
+    costs then is a rule of these. The next tile is always one with the fewest such choices.
+    """
+    if any(_entries(program, rule.tiles) > most for rule in program.rules):
+        return None
+    tables = [_table_of(program, rule) for rule in program.rules]
+    around = {tile: {tile} for tile in sorted(program.options)}
+    for scope, _ in tables:
+        for tile in scope:
+            around[tile] |= set(scope)
+    steps: list[tuple[int, tuple[int, ...], dict[tuple[int, ...], int]]] = []
+    while around:
+        tile = min(around, key=lambda each: _entries(program, around[each]))
+        if _entries(program, around[tile]) > most:
+            return None
+        scope = tuple(sorted(around.pop(tile) - {tile}))
+        costs, options = _left_out(program, tile, scope, [each for each in tables if tile in each[0]])
+        tables = [each for each in tables if tile not in each[0]] + [(scope, costs)]
+        for other in scope:
+            around[other] = (around[other] | set(scope)) - {tile}
+        steps.append((tile, scope, options))
+    chosen: dict[int, int] = {}
+    for tile, scope, options in reversed(steps):
+        chosen[tile] = options[tuple(chosen[each] for each in scope)]
+    return {tile: program.options[tile][chosen[tile]] for tile in program.options}
+
+
+def _entries(program: LayoutProgram, tiles: Collection[int]) -> int:
+    return math.prod(len(program.options[tile]) for tile in tiles)
+
+
+def _choices(program: LayoutProgram, tiles: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield the choices of some tiles, by the numbers of their options."""
+    return itertools.product(*(range(len(program.options[tile])) for tile in tiles))
+
+
+def _table_of(program: LayoutProgram, rule: Rule) -> _Table:
+    """Return what a rule costs, for each choice of its tiles."""
+    scope = tuple(sorted(rule.tiles))
+    choices = _choices(program, scope)
+    costs = {
+        each: rule.cost({tile: program.options[tile][number] for tile, number in zip(scope, each, strict=True)})
+        for each in choices
+    }
+    return scope, costs
+
+
+def _left_out(
+    program: LayoutProgram, tile: int, scope: tuple[int, ...], tables: Sequence[_Table]
+) -> tuple[dict[tuple[int, ...], int], dict[tuple[int, ...], int]]:
+    """Return what the best option of a tile costs for each choice of the tiles around it, and which it is."""
+    costs: dict[tuple[int, ...], int] = {}
+    options: dict[tuple[int, ...], int] = {}
+    places = {each: place for place, each in enumerate((*scope, tile))}
+    for choice in _choices(program, scope):
+        for number, option in enumerate(program.options[tile]):
+            both = (*choice, number)
+            cost = option.cost + sum(found[tuple(both[places[each]] for each in of)] for of, found in tables)
+            if choice not in costs or cost < costs[choice]:
+                costs[choice], options[choice] = cost, number
+    return costs, options
+
+
+def by_cp_sat(program: LayoutProgram) -> dict[int, Option] | None:
+    """Return the best choices as CP-SAT finds them; None if it gives up."""
     model: Any = cp_sat().CpModel()
     chosen = {
         tile: [model.new_bool_var(f"tile{tile}_{number}") for number in range(len(options))]
@@ -158,7 +233,7 @@ def by_cp_sat(program: LayoutProgram) -> dict[int, Option]:
     model.minimize(sum(costs))
     solver = solve(model)
     if solver is None:
-        return by_branch_and_bound(program) or {}
+        return None
     return {
         tile: next(option for option, taken in zip(options, chosen[tile], strict=True) if solver.value(taken))
         for tile, options in program.options.items()

@@ -120,11 +120,15 @@ def needs(plan: StagedGraph, region: int) -> dict[int, set[int]]:
                 maker = plan.graph.maker[root]
                 if maker in found and maker != number:
                     found[number].add(maker)
+    users: dict[int, set[int]] = {}
+    for number in nodes:
+        for tile in plan.graph.nodes[number].operands:
+            for root in plan.roots(tile):
+                users.setdefault(root, set()).add(number)
     for each in plan.graph.carried:
         maker = plan.graph.maker[each.yielded]
         if plan.memory.get(each.result) is not None and maker in found and each.yielded != each.argument:
-            users = (n for n in nodes if any(each.argument in plan.roots(t) for t in plan.graph.nodes[n].operands))
-            found[maker] |= {number for number in users if number != maker}
+            found[maker] |= users.get(each.argument, set()) - {maker}
     return found
 
 

@@ -3,17 +3,16 @@
 Each two events that must not be close are an arc of gaps, one of which needs a meeting. The gaps of a body of steps are
 a circle: the last one is before the next step begins. A smallest set of gaps that lie in all arcs of a circle is found
 by trying each gap as the first one, and then always the last gap that does (interval stabbing). Meetings in steps come
-first: there are many steps.
+first: there are many steps. Of several such sets those of all loops are chosen together, one loop after the other: how
+many meetings what follows needs depends only on where the last one is.
 """
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from xgpu.block_plan.order.events import BlockOrder, Event, StagedGraph
 from xgpu.records import dataclass
-
-_MOST_WAYS = 4096
-"""Combinations of meetings of several loops that are compared at most."""
 
 type _Arc = frozenset[int]
 """Gaps, one of which needs a meeting: of a body by their place, the last one before the next step begins."""
@@ -31,20 +30,19 @@ class Meetings:
 def meetings(plan: StagedGraph, order: BlockOrder, given: Collection[int] = ()) -> Meetings:
     """Return where threads meet, at the ``given`` nodes in any case."""
     bodies = [number for number in order.regions[0] if plan.graph.nodes[number].kind == "steps"]
-    ways = []
-    for steps in bodies:
-        nodes = [*order.regions.get(plan.graph.nodes[steps].body, ()), end_of(plan, steps)]
-        fixed = frozenset(place for place, node in enumerate(nodes) if node in given)
-        arcs = _arcs(plan, steps, nodes)
-        ways.append([frozenset(nodes[gap] for gap in way) for way in circles(arcs, len(nodes), fixed)])
-    found = []
-    for combination in itertools.islice(itertools.product(*ways), _MOST_WAYS):
-        inside = frozenset[int]().union(*combination)
-        outside = _outside(plan, order, inside | frozenset(given))
-        at_ends = sum(end_of(plan, steps) in inside for steps in bodies)
-        found.append((len(outside), -at_ends, sorted(inside), inside, outside))
-    _, _, _, inside, outside = min(found, key=lambda way: way[:3])
-    return Meetings(inside | outside | frozenset(given), len(inside), len(outside))
+    ways = {steps: list(_smallest_sets(plan, order, steps, given)) for steps in bodies}
+    best = _fewest(plan, order, ways, frozenset(given))
+    return Meetings(best.inside | best.outside | frozenset(given), len(best.inside), len(best.outside))
+
+
+def _smallest_sets(
+    plan: StagedGraph, order: BlockOrder, steps: int, given: Collection[int]
+) -> Iterator[frozenset[int]]:
+    """Yield smallest sets of nodes of a body before which threads have to meet."""
+    nodes = [*order.regions.get(plan.graph.nodes[steps].body, ()), end_of(plan, steps)]
+    fixed = frozenset(place for place, node in enumerate(nodes) if node in given)
+    for way in circles(_arcs(plan, steps, nodes), len(nodes), fixed):
+        yield frozenset(nodes[gap] for gap in way)
 
 
 def suffices(plan: StagedGraph, order: BlockOrder, met: Collection[int]) -> bool:
@@ -53,7 +51,7 @@ def suffices(plan: StagedGraph, order: BlockOrder, met: Collection[int]) -> bool
         nodes = [*order.regions.get(plan.graph.nodes[steps].body, ()), end_of(plan, steps)]
         if any(all(nodes[gap] not in met for gap in arc) for arc in _arcs(plan, steps, nodes)):
             return False
-    return not _outside(plan, order, frozenset(met))
+    return not _fewest(plan, order, {}, frozenset(met)).outside
 
 
 def end_of(plan: StagedGraph, steps: int) -> int:
@@ -117,16 +115,61 @@ def timeline(plan: StagedGraph, order: BlockOrder) -> Iterator[tuple[Event, int]
                 yield plan.event(inner), number
 
 
-def _outside(plan: StagedGraph, order: BlockOrder, known: frozenset[int]) -> frozenset[int]:
-    """Return the meetings outside of steps that there have to be besides those that are known."""
+@dataclass(frozen=True)
+class _Chosen:
+    """The meetings that are chosen up to an event; ``last`` is the place of the last event that follows one."""
+
+    inside: frozenset[int] = frozenset()
+    outside: frozenset[int] = frozenset()
+    at_ends: int = 0
+    last: int = 0
+
+    @property
+    def cost(self) -> tuple[int, int, list[int]]:
+        """The cost to minimise: meetings outside, then those of steps that are not at their ends."""
+        return len(self.outside), -self.at_ends, sorted(self.inside)
+
+
+def _fewest(
+    plan: StagedGraph, order: BlockOrder, ways: Mapping[int, Sequence[frozenset[int]]], given: frozenset[int]
+) -> _Chosen:
+    """Return one of the ``ways`` for the meetings of each body, and the meetings outside that there have to be then."""
     events = list(timeline(plan, order))
-    chosen: set[int] = set()
-    for j, (second, inside) in enumerate(events):
-        for i, (first, inside_first) in reversed(list(enumerate(events[:j]))):
-            if (inside >= 0 and inside in (inside_first, first.node)) or not first.meets(second):
-                continue
-            between = events[i + 1 : j + 1]
-            if not any(event.node in known or event.node in chosen for event, _ in between):
+    chosen = [_Chosen()]
+    for number, group in itertools.groupby(range(len(events)), lambda place: _region_event(events[place])):
+        places = list(group)
+        if number in ways:
+            end = end_of(plan, number)
+            chosen = [
+                replace(each, inside=each.inside | way, at_ends=each.at_ends + (end in way))
+                for each, way in itertools.product(chosen, ways[number])
+            ]
+        found = [_followed(events, places, each, given) for each in chosen]
+        by_last = itertools.groupby(sorted(found, key=lambda each: each.last), lambda each: each.last)
+        chosen = [min(same, key=lambda each: each.cost) for _, same in by_last]
+    return min(chosen, key=lambda each: each.cost)
+
+
+def _region_event(event: tuple[Event, int]) -> int:
+    """Return the node outside of steps that an event belongs to: the steps that it is in, or its own."""
+    own, steps = event
+    return own.node if steps < 0 else steps
+
+
+def _followed(
+    events: Sequence[tuple[Event, int]], places: Iterable[int], before: _Chosen, given: frozenset[int]
+) -> _Chosen:
+    """Return the meetings with those outside that the events of some places need besides the ones before them."""
+    last, outside = before.last, set(before.outside)
+    for j in places:
+        second, inside = events[j]
+        if second.node in given or second.node in before.inside:
+            last = j
+        for i in range(j - 1, last - 1, -1):
+            first, inside_first = events[i]
+            if (inside < 0 or inside not in (inside_first, first.node)) and first.meets(second):
                 # The latest gap outside of steps; those after an event of steps are after all of them.
-                chosen.add([event.node for event, steps in between if steps < 0][-1])
-    return frozenset(chosen)
+                last = next(place for place in range(j, i, -1) if events[place][1] < 0)
+                outside.add(events[last][0].node)
+                break
+    return replace(before, outside=frozenset(outside), last=last)

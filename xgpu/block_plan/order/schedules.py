@@ -172,28 +172,24 @@ def _flattened(plan: StagedGraph, layers: Layers) -> tuple[list[int], set[int]]:
     """Return the order of jobs, and those before which threads meet: the first of each layer, but of tails' none."""
     order: list[int] = []
     met: set[int] = set()
+    every = {number for layer in layers.layers for number in layer}
+    regions = {plan.graph.nodes[number].region for number in every if number >= 0}
+    waiting = {number: before for region in regions for number, before in needs(plan, region).items()}
     for place, layer in enumerate(layers.layers):
         tails = [number for number in layer if number < 0]
-        heads = [number for number in layer if number >= 0 and -1 - number in _all(layers)]
+        heads = [number for number in layer if number >= 0 and -1 - number in every]
         rest = [number for number in layer if number >= 0 and number not in heads]
-        jobs = _after_needs(plan, [*rest, *heads])
+        jobs = _after_needs(waiting, [*rest, *heads])
         if place and jobs and not tails:
             met.add(jobs[0])
         order += jobs
     return order, met
 
 
-def _after_needs(plan: StagedGraph, jobs: Sequence[int]) -> list[int]:
+def _after_needs(waiting: Mapping[int, set[int]], jobs: Sequence[int]) -> list[int]:
     """Return the jobs of a layer in their order, but each after those of them that it needs.
 
     What is computed from accumulators that steps leave in registers may be in the layer of the steps.
     """
-    if not jobs:
-        return []
-    waiting = needs(plan, plan.graph.nodes[jobs[0]].region)
     places = {number: place for place, number in enumerate(jobs)}
     return _sorted({number: waiting[number] & places.keys() for number in jobs}, lambda each: (places[each],))
-
-
-def _all(layers: Layers) -> set[int]:
-    return {number for layer in layers.layers for number in layer}
