@@ -1,4 +1,4 @@
-"""What the emitters of reductions share: kernels that read what they reduce, exchange accumulators, and store results.
+"""Base of the emitters of reductions: kernels that read what they reduce, exchange accumulators, and store results.
 
 Reductions that need each other's results are stages, one after the other; a kernel of others has one stage.
 """
