@@ -1,6 +1,6 @@
 """The pass `unstack-reductions`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.records import dataclass
 from xgpu.structure import attributes_of, element_of, is_argument, producer, replace_op
 
-_CONCATENATE = "stablehlo.concatenate"
+_CONCATENATE, _SLICE = "stablehlo.concatenate", "stablehlo.slice"
 _MOST_BETWEEN = 32
 """Values that are looked at between a reduction and arrays that are stacked."""
 _MOST_MADE = 1024
@@ -25,7 +25,8 @@ class UnstackReductions(BlockRewrite):
     """Rewrites a reduction over a dimension along which arrays were stacked as an elementwise function of the arrays.
 
     Programs write the largest of several shifted arrays so, or the mean of several models. A kernel of the reduction
-    would have to find the array of each element, and could not be fused; XLA takes such reductions apart too.
+    would have to find the array of each element, and could not be fused; XLA takes such reductions apart too. So it is
+    where some of the arrays are taken of those that were stacked: the middle ones of a sorted row, whose mean is made.
     Elementwise operations on the stacked array are applied to each array, once for all reductions that need them;
     reductions that would become too many operations stay. Needs: nothing.
 
@@ -103,10 +104,17 @@ def _is_stacked(value: ir.Value, axis: int) -> bool:
     return False
 
 
-def _stacks(op: ir.Operation, axis: int) -> bool:
+def _stacks(op: ir.Operation, axis: int) -> Sequence[ir.Value]:
+    """Return the arrays that ``op`` stacks along a dimension, or of which it takes some; none for other operations."""
+    if op.name == _SLICE and not is_argument(op.operands[0]):
+        starts, limits, strides = (integers(op, name) for name in ("start_indices", "limit_indices", "strides"))
+        shape = shape_of(op.operands[0])
+        is_whole = all(shape_of(op.results[0])[i] == size for i, size in enumerate(shape) if i != axis)
+        stacked = _stacks(producer(op.operands[0]), axis) if is_whole else ()
+        return stacked[starts[axis] : limits[axis] : strides[axis]]
     if op.name != _CONCATENATE or integer(op, "dimension") != axis:
-        return False
-    return all(shape_of(operand)[axis] == 1 for operand in op.operands)
+        return ()
+    return list(op.operands) if all(shape_of(operand)[axis] == 1 for operand in op.operands) else ()
 
 
 def _works_on_elements(op: ir.Operation) -> bool:
@@ -154,8 +162,8 @@ class _Parts:
         shape = [end - begin for begin, end in zip(low, high, strict=True)]
         if value in self.stacked:
             op = producer(value)
-            if _stacks(op, self.axis):
-                return op.operands[number]
+            if stacked := _stacks(op, self.axis):
+                return stacked[number]
             operands = [self.of(operand, number) for operand in op.operands]
             types = [tensor(shape, element_of(value))]
             return ir.Operation.create(op.name, types, operands, attributes_of(op), loc=op.location).results[0]

@@ -39,3 +39,16 @@ def test_gradients_of_a_chain_are_right():
     compiled = xgpu.compile(jax.vmap(jax.grad(_reach)), "f32[5,3]")
     inputs = compiled.random_inputs(1)
     np.testing.assert_allclose(compiled.run(*inputs)[0], compiled.reference(*inputs)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_a_trimmed_mean_is_one_kernel():
+    """It reads the middle of a sorted row: five of nine arrays that a network of comparisons makes and stacks."""
+
+    def trimmed(x):
+        return jnp.sort(jnp.stack([x[i : i + 62] for i in range(9)], -1), -1)[..., 2:7].mean(-1)
+
+    compiled = xgpu.compile(trimmed, "f32[70,33]")
+    assert [each.kernel.emitter for each in compiled.launches] == ["loop"]
+    (inputs,) = compiled.random_inputs(1)
+    # Means of five numbers in another order.
+    np.testing.assert_allclose(compiled.run(inputs)[0], compiled.reference(inputs)[0], rtol=1e-6, atol=1e-6)

@@ -92,3 +92,36 @@ func.func @main(%x: tensor<8x1xf32>, %y: tensor<8x1xf32>) -> (tensor<8xf32>, ten
   %1 = stablehlo.reduce(%m init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x2xf32>, tensor<f32>) -> tensor<8xf32>
   return %0, %1 : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// Of a slice along the dimension, the arrays that it takes.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8x1xf32>, %arg1: tensor<8x1xf32>, %arg2: tensor<8x1xf32>, %arg3: tensor<f32>)
+// CHECK:         %[[A:.*]] = stablehlo.broadcast_in_dim %arg3
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.reshape %arg0 : (tensor<8x1xf32>) -> tensor<8xf32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.add %[[A]], %[[B]] : tensor<8xf32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.reshape %arg2 : (tensor<8x1xf32>) -> tensor<8xf32>
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.add %[[C]], %[[D]] : tensor<8xf32>
+// CHECK-NEXT:    return %[[E]] : tensor<8xf32>
+func.func @main(%x: tensor<8x1xf32>, %y: tensor<8x1xf32>, %z: tensor<8x1xf32>, %start: tensor<f32>) -> tensor<8xf32> {
+  %s = stablehlo.concatenate %x, %y, %z, dim = 1 : (tensor<8x1xf32>, tensor<8x1xf32>, tensor<8x1xf32>) -> tensor<8x3xf32>
+  %t = stablehlo.slice %s [0:8, 0:3:2] : (tensor<8x3xf32>) -> tensor<8x2xf32>
+  %0 = stablehlo.reduce(%t init: %start) applies stablehlo.add across dimensions = [1] : (tensor<8x2xf32>, tensor<f32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// A slice along another dimension stays with the stacked array.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.concatenate
+// CHECK:         stablehlo.slice
+// CHECK:         stablehlo.reduce
+func.func @main(%x: tensor<8x1xf32>, %y: tensor<8x1xf32>, %start: tensor<f32>) -> tensor<3xf32> {
+  %s = stablehlo.concatenate %x, %y, dim = 1 : (tensor<8x1xf32>, tensor<8x1xf32>) -> tensor<8x2xf32>
+  %t = stablehlo.slice %s [2:5, 0:2] : (tensor<8x2xf32>) -> tensor<3x2xf32>
+  %0 = stablehlo.reduce(%t init: %start) applies stablehlo.add across dimensions = [1] : (tensor<3x2xf32>, tensor<f32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
