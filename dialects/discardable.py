@@ -206,17 +206,15 @@ _CONTROL_FLOW = OperationSet(
 _SCHEDULED = frozenset(("func.func", "llvm.func")) | _PRODUCTS
 _STEPS = OperationSet("an `xgpu.steps`", frozenset(("xgpu.steps",)))
 _SELECT = OperationSet("a `stablehlo.select` of tiles, by a condition of rows", frozenset(("stablehlo.select",)))
+_MODULE = OperationSet("a module", frozenset(("builtin.module",)))
+_LOOP = OperationSet("a `stablehlo.while`", frozenset(("stablehlo.while",)))
+_UPDATE = OperationSet("a `stablehlo.dynamic_update_slice`", frozenset(("stablehlo.dynamic_update_slice",)))
 _REDUCTION = OperationSet("a `stablehlo.reduce`", frozenset(("stablehlo.reduce",)))
 
 DISCARDABLE: dict[str, Discardable] = {
     each.name: each
     for each in (
-        Discardable(
-            attributes.LEVEL,
-            OperationSet("a module", frozenset(("builtin.module",))),
-            string_problem,
-            "The level that the module is at.",
-        ),
+        Discardable(attributes.LEVEL, _MODULE, string_problem, "The level that the module is at."),
         Discardable(
             attributes.EMITTER,
             _FUSION,
@@ -265,20 +263,21 @@ DISCARDABLE: dict[str, Discardable] = {
         ),
         Discardable(
             attributes.HELD,
-            OperationSet("a `stablehlo.reduce`", frozenset(("stablehlo.reduce",))),
+            _REDUCTION,
             unit_problem,
             "Threads hold the rows that it reduces, however short they are; else what reads a short reduction computes"
             " it again.",
         ),
         Discardable(
-            attributes.RECURRENCE,
-            OperationSet("a `stablehlo.while`", frozenset(("stablehlo.while",))),
+            attributes.ELEMENTWISE,
+            _UPDATE,
             unit_problem,
-            "The loop is one kernel.",
+            "Kernels compute its elements where they need them; else it may be made in the memory of its array.",
         ),
+        Discardable(attributes.RECURRENCE, _LOOP, unit_problem, "The loop is one kernel."),
         Discardable(
             attributes.ROTATED,
-            OperationSet("a `stablehlo.while`", frozenset(("stablehlo.while",))),
+            _LOOP,
             unit_problem,
             "Its condition is a value of its state: before the loop it is what the body makes of the next state, of the"
             " state there.",
@@ -291,7 +290,7 @@ DISCARDABLE: dict[str, Discardable] = {
         ),
         Discardable(
             attributes.TRIPS,
-            OperationSet("a `stablehlo.while`", frozenset(("stablehlo.while",))),
+            _LOOP,
             integer_problem,
             "How often the body runs: whoever knows it need not compute the condition.",
         ),

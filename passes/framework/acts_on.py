@@ -162,6 +162,8 @@ mark-products{target=sm_90a products=auto choices=}
   stablehlo.dot_general
 mark-recurrences{target=sm_90a}
   stablehlo.while
+mark-update-chains
+  stablehlo.dynamic_update_slice
 merge-conditionals
   scf.if
 merge-counters{runs=xla}

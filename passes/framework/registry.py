@@ -15,7 +15,7 @@ from xgpu.passes import blocks, legalize, lower, nests, normalize, prepare
 from xgpu.passes.framework.acts_on import WaitingPass, known_passes
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.manager import MlirPass, Step, is_mlir_pass
-from xgpu.passes.prepare import concatenations, constants, control, layouts, library, products, reductions
+from xgpu.passes.prepare import concatenations, constants, control, layouts, library, products, reductions, updates
 
 ROOMS: tuple[ModuleType, ...] = (
     legalize,
@@ -28,6 +28,7 @@ ROOMS: tuple[ModuleType, ...] = (
     library,
     products,
     reductions,
+    updates,
     nests,
     blocks,
     passes,

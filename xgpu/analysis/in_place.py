@@ -5,18 +5,18 @@ nowhere else, since what it reads might be updated already.
 """
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 from xgpu import ir
 from xgpu.analysis.combiners import combiners, has_own_types, promises
 from xgpu.analysis.constants.integers import known_integers
 from xgpu.analysis.heroes import is_packed
 from xgpu.costs.sectors import overfetch
-from xgpu.dialects.attributes import ORDERED
+from xgpu.dialects.attributes import ELEMENTWISE, ORDERED
 from xgpu.dtypes import dtype_of_element
-from xgpu.indexing.access import Shape, shape_of
+from xgpu.indexing.access import Shape, integers, shape_of
 from xgpu.indexing.scatter_maps import scatter_maps
-from xgpu.structure import dtype_of
+from xgpu.structure import backward_slice, defining_op, dtype_of, users_of
 from xgpu.target_machine import WARP_SIZE
 
 SCATTER = "stablehlo.scatter"
@@ -29,6 +29,10 @@ _LEAST_IN_TILES, _LEAST_OF_PLACE = 1 << 15, 256
 """Elements of updates, in all and of each place, from which on blocks combine theirs first."""
 _ACCESS_BITS = 128
 """Bits of the widest access of a lane."""
+_MOST_BYTES = 1 << 22
+"""Bytes of an array that take less to move, read and stored, than a launch: 1.7 us on an H200."""
+_MOST_VISITED = 256
+"""Operations that an update is computed by, as far as they are followed."""
 _LEAST_SHARE = 2
 """An update in place pays if the array has so many times the sectors that the updated slice touches."""
 
@@ -38,7 +42,7 @@ def can_update_in_place(op: ir.Operation) -> bool:
     if op.name == SCATTER:
         count = len(op.results)
         return all(math.prod(shape_of(op.operands[i])) for i in (0, count + 1)) and has_own_types(op)
-    if op.name == UPDATE_SLICE:
+    if op.name == UPDATE_SLICE and ELEMENTWISE not in op.attributes:
         array, update, *starts = op.operands
         is_known = all(known_integers(each) is not None for each in starts)
         return pays_in_place(shape_of(array), shape_of(update), dtype_of(array).storage_bits, is_known)
@@ -63,6 +67,56 @@ def pays_in_place(whole: Shape, part: Shape, bits: int, is_known: bool) -> bool:
         span *= all_
         touched = min(touched, span)
     return touched * _LEAST_SHARE <= span
+
+
+def is_in_chain(op: ir.Operation) -> bool:
+    """Whether an update of a small array, at a known place, is one of several, one after the other, outside of loops.
+
+    Loops update their state in place: what they carry would have to be copied else.
+    """
+    return _is_link(op) and any(map(_is_link, _updates_around(op)))
+
+
+def _updates_around(op: ir.Operation) -> Iterator[ir.Operation]:
+    """Yield the updates before and after one."""
+    before = defining_op(op.operands[0])
+    if before is not None and before.block == op.block:
+        yield before
+    for user in users_of(op.results[0]):
+        if user.block == op.block and user.operands[0] == op.results[0]:
+            yield user
+
+
+def _is_link(op: ir.Operation) -> bool:
+    if op.name not in (SCATTER, UPDATE_SLICE) or len(op.results) != 1:
+        return False
+    places = [op.operands[1]] if op.name == SCATTER else list(op.operands)[2:]
+    size = math.prod(shape_of(op.operands[0])) * dtype_of(op.operands[0]).storage_bits
+    is_outside = op.parent is not None and op.parent.name == "func.func"
+    is_known = size <= 8 * _MOST_BYTES and all(known_integers(each) is not None for each in places)
+    return is_outside and is_known and _is_independent(op)
+
+
+def _is_independent(op: ir.Operation) -> bool:
+    """Whether an update is computed from no other one, but for the elements that it takes the place of.
+
+    Of updates that are, each element would be computed through all of them. Long computations are not followed.
+    """
+    array, update = op.operands[0], op.operands[-1 if op.name == SCATTER else 1]
+    for number, each in enumerate(backward_slice([update], lambda value: value == array)):
+        is_other = each.name in (SCATTER, UPDATE_SLICE) or (array in each.operands and not _is_own_place(op, each))
+        if is_other or number == _MOST_VISITED:
+            return False
+    return update != array
+
+
+def _is_own_place(op: ir.Operation, read: ir.Operation) -> bool:
+    """Whether ``read`` is the slice of the array that an update of it takes the place of."""
+    if op.name != UPDATE_SLICE or read.name != "stablehlo.slice":
+        return False
+    starts = [known_integers(each) for each in list(op.operands)[2:]]
+    is_there = starts == [[start] for start in integers(read, "start_indices")]
+    return is_there and read.results[0].type == op.operands[1].type and set(integers(read, "strides")) <= {1}
 
 
 def scatter_key(op: ir.Operation) -> Hashable | None:

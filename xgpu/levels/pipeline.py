@@ -135,6 +135,7 @@ PREPARE: Pipeline = (
     ("update-single-windows", "before other scatters: these are none any more"),
     ("slice-single-windows", "before all that looks for the origin of a slice"),
     ("slice-parts", "again, of updates at known places"),
+    ("mark-update-chains", "after all that makes updates of slices; before all that asks what is updated in place"),
     ("select-row-updates", "before other scatters: these are none any more"),
     ("drop-empty-scatters", "the rewrites of scatters take them to have updates"),
     ("order-scatters{{deterministic={deterministic}}}", "makes several scatters of one, each with operands of its own"),

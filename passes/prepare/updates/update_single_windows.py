@@ -7,7 +7,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.analysis.combiners import combined, combiners, has_own_types, is_binary
 from xgpu.analysis.constants.integers import known_integers
-from xgpu.analysis.in_place import SCATTER, pays_in_place
+from xgpu.analysis.in_place import SCATTER, is_in_chain, pays_in_place
 from xgpu.hlo.stablehlo_builder import hlo, reshape, splat, tensor
 from xgpu.indexing.access import integer, shape_of
 from xgpu.indexing.scatter_maps import scatter_maps
@@ -25,8 +25,8 @@ class UpdateSingleWindows(OperationRewrite):
     ``x.at[1:-1].add(y)`` is such a scatter, and ``x.at[:, 2].set(y)`` for an array of four columns. Where memory has to
     move most of the array, as one access of a warp moves a short one, updating it in place saves nothing, and what
     reads the array or the result need not wait for a kernel of its own: kernels compute an update of a slice element by
-    element. An operand of a concatenation, such as ``jnp.stack([x, y]).at[1].add(z)`` updates, is another operand.
-    Needs: nothing.
+    element. So they do with several updates of a small array, one after the other. An operand of a concatenation, such
+    as ``jnp.stack([x, y]).at[1].add(z)`` updates, is another operand. Needs: nothing.
 
     ```mlir
     %1 = stablehlo.constant dense<1> : tensor<1xi32>
@@ -75,6 +75,7 @@ def _as_updates(op: ir.Operation) -> list[ir.Value] | None:
         None in parts
         and pays_in_place(maps.operand_shape, sizes, bits, is_known=True)
         and any(each.function != "overwrite" for each in found)
+        and not is_in_chain(op)
     ):
         return None
     results: list[ir.Value] = []
