@@ -111,8 +111,6 @@ fold-constants
   stablehlo.select
   stablehlo.sort
   xgpu.scan
-fold-pads
-  stablehlo.reduce_window
 forward-barriers{keep=false}
   stablehlo.optimization_barrier
 hoist-invariants{target=sm_90a}

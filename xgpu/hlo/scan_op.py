@@ -61,21 +61,12 @@ def is_elementwise(block: ir.Block) -> bool:
 
 
 def uniform(op: ir.Operation) -> ir.Attribute | None:
-    """Return the number that is every element of a constant operation's result, None for other operations.
-
-    That includes what is converted to its own type, and zero and one as integers that are converted to floats: as
-    library functions pass numbers on.
-    """
+    """Return the number that is every element of a constant operation's result, None for other operations."""
     while op.name == "stablehlo.broadcast_in_dim" and not is_argument(op.operands[0]):
         op = producer(op.operands[0])
-    if op.name == "stablehlo.convert" and not is_argument(op.operands[0]):
-        element, number = element_of(op.results[0]), uniform(producer(op.operands[0]))
-        if op.operands[0].type == op.results[0].type:
-            return number
-        if not (isinstance(number, ir.IntegerAttr) and number.value in (0, 1) and isinstance(element, ir.FloatType)):
-            return None
-        return ir.FloatAttr.get(element, float(number.value))
-    return splat_of(op) if op.name == _CONSTANT else None
+    if op.name != _CONSTANT:
+        return None
+    return splat_of(op)
 
 
 def combine_elements(block: ir.Block, arguments: Sequence[Value]) -> list[Value]:

@@ -7,8 +7,7 @@ import numpy as np
 from xgpu import ir
 from xgpu.indexing.access import integers
 
-PADDING = "padding"
-"""The attribute of positions around an array."""
+_PADDING = "padding"
 
 
 def window_numbers(op: ir.Operation, name: str, count: int) -> list[int]:
@@ -18,9 +17,9 @@ def window_numbers(op: ir.Operation, name: str, count: int) -> list[int]:
 
 def window_padding(op: ir.Operation, count: int) -> list[tuple[int, int]]:
     """Return how many positions there are before and after the elements of each of ``count`` dimensions."""
-    if PADDING not in op.attributes:
+    if _PADDING not in op.attributes:
         return [(0, 0)] * count
-    given = ir.DenseIntElementsAttr(op.attributes[PADDING])
+    given = ir.DenseIntElementsAttr(op.attributes[_PADDING])
     return [(int(given[2 * number]), int(given[2 * number + 1])) for number in range(count)]
 
 
@@ -31,6 +30,6 @@ def take_window_dimensions(op: ir.Operation, dimensions: Sequence[int]) -> None:
         if name in op.attributes:
             numbers = integers(op, name)
             op.attributes[name] = ir.DenseI64ArrayAttr.get([numbers[each] for each in dimensions])
-    if PADDING in op.attributes:
+    if _PADDING in op.attributes:
         pairs = np.array([padding[each] for each in dimensions], np.int64)
-        op.attributes[PADDING] = ir.DenseElementsAttr.get(pairs)
+        op.attributes[_PADDING] = ir.DenseElementsAttr.get(pairs)

@@ -141,7 +141,6 @@ PREPARE: Pipeline = (
     ("order-scatters{{deterministic={deterministic}}}", "makes several scatters of one, each with operands of its own"),
     ("copy-scatter-operands", "once there are no more scatters to come"),
     ("close-window-gaps", "before wide windows are split: of a spread array they are narrower than they look"),
-    ("fold-pads", "after windows of spread arrays, which look for the pad that spreads; before all that costs windows"),
     ("split-wide-windows{{target={target}}}", "before the planner, which takes a window that is left for a hero"),
     ("turn-scans", "after concatenations are flattened; before the planner, which stores what is moved after a scan"),
     ("unstack-reductions", "after concatenations are flattened and sliced: it looks for single arrays"),

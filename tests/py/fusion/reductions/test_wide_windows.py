@@ -1,6 +1,5 @@
 """Wide windows that are close together: their results share what they have in common."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -70,29 +69,3 @@ def test_a_maximum_of_wide_windows_keeps_nan():
     x[3, 5000] = np.nan
     (result,) = xgpu.compile(CASES["maximum"][0], "f32[128,16384]").run(x)
     assert np.isnan(result).sum() == 200
-
-
-@pytest.mark.parametrize(("combine", "number"), [(lax.add, 0), (lax.max, -np.inf), (lax.min, np.inf), (lax.mul, 1)])
-def test_pads_of_what_changes_no_number_are_the_windows_own(combine, number):
-    """Libraries pad with an integer that is converted; windows that are all padding have the initial value."""
-
-    def function(x):
-        padded = jnp.pad(x * 2, ((4, 1), (0, 3)), constant_values=number)
-        return lax.reduce_window(padded, np.float32(number), combine, (3, 2), (1, 2), ((0, 2), (1, 0)))
-
-    compiled = xgpu.compile(function, "f32[17,29]")
-    assert "stablehlo.pad" not in compiled.ir("prepared")
-    x = np.random.default_rng(1).integers(-3, 4, (17, 29)).astype(np.float32)
-    x[3, 5:7], x[9, 9], x[0, 0], x[16, 28] = np.inf, np.nan, -np.inf, -0.0
-    np.testing.assert_array_equal(compiled.run(x)[0], compiled.reference(x)[0])
-
-
-def test_a_gradient_of_a_pool_reads_what_it_does_not_store_padded():
-    def pooled(x):
-        return jnp.sum(lax.reduce_window(x, 0.0, lax.add, (3, 3), (1, 1), "SAME") ** 2)
-
-    compiled = xgpu.compile(jax.grad(pooled), "f32[65,67]")
-    assert "stablehlo.pad" not in compiled.ir("prepared")
-    (inputs,) = compiled.random_inputs(1)
-    # Sums of nine numbers of up to 9 in another order.
-    np.testing.assert_allclose(compiled.run(inputs)[0], compiled.reference(inputs)[0], rtol=0, atol=1e-4)
