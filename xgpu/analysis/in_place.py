@@ -16,7 +16,7 @@ from xgpu.dialects.attributes import ELEMENTWISE, ORDERED
 from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.access import Shape, integers, shape_of
 from xgpu.indexing.scatter_maps import scatter_maps
-from xgpu.structure import backward_slice, defining_op, dtype_of, users_of
+from xgpu.structure import backward_slice, defining_op, dtype_of, is_argument, owning_op, users_of
 from xgpu.target_machine import WARP_SIZE
 
 SCATTER = "stablehlo.scatter"
@@ -70,9 +70,9 @@ def pays_in_place(whole: Shape, part: Shape, bits: int, is_known: bool) -> bool:
 
 
 def is_in_chain(op: ir.Operation) -> bool:
-    """Whether an update of a small array, at a known place, is one of several, one after the other, outside of loops.
+    """Whether an update of a small array, at a known place, is one of several, one after the other.
 
-    Loops update their state in place: what they carry would have to be copied else.
+    Those of a loop's state are left: it is updated in place, as what is carried would have to be copied else.
     """
     return _is_link(op) and any(map(_is_link, _updates_around(op)))
 
@@ -92,9 +92,19 @@ def _is_link(op: ir.Operation) -> bool:
         return False
     places = [op.operands[1]] if op.name == SCATTER else list(op.operands)[2:]
     size = math.prod(shape_of(op.operands[0])) * dtype_of(op.operands[0]).storage_bits
-    is_outside = op.parent is not None and op.parent.name == "func.func"
     is_known = size <= 8 * _MOST_BYTES and all(known_integers(each) is not None for each in places)
-    return is_outside and is_known and _is_independent(op)
+    return is_known and not _is_of_state(op) and _is_independent(op)
+
+
+def _is_of_state(op: ir.Operation) -> bool:
+    """Whether an update, or one before it, is one of what a loop carries; true of the later ones of long chains."""
+    array = op.operands[0]
+    for _ in range(_MOST_VISITED):
+        before = defining_op(array)
+        if before is None or before.name not in (SCATTER, UPDATE_SLICE):
+            return is_argument(array) and owning_op(array).name != "func.func"
+        array = before.operands[0]
+    return True
 
 
 def _is_independent(op: ir.Operation) -> bool:

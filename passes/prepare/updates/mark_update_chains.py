@@ -15,8 +15,8 @@ class MarkUpdateChains(OperationRewrite):
 
     Each is at a known place, and touches few of the array's sectors, so one by itself is made in the array's memory by
     a kernel of its own. Several would be a launch each, which takes longer than to move a whole array of up to four
-    megabytes: one kernel computes all of them. Bodies of loops, which update their state in place, are left. Needs:
-    update-single-windows, which makes such updates of scatters.
+    megabytes: one kernel computes all of them. What loops carry is updated in place. Needs: update-single-windows,
+    which makes such updates of scatters.
 
     ```mlir
     %1 = stablehlo.dynamic_update_slice %x, %a, %c0, %c0 : (tensor<512x64xf32>, tensor<512x8xf32>, ...)

@@ -28,7 +28,7 @@ _DOMAINS = {
     "erf": (-3, 3),
     "erf_inv": (-0.75, 0.75),
     "erfc": (-3, 3),
-    "lgamma": (0.5, 8),
+    "lgamma": (2.5, 8),  # Near its zeros, at 1 and 2, XLA's is off by up to 6e-7.
     "sinh": (-1, 1),
 }
 """Functions, and where they are of the size of one and well conditioned."""
