@@ -289,7 +289,7 @@ COMPLEX_OPS: Mapping[str, tuple[int, Rule]] = {name: _BOTH[name] for name in ("a
 
 
 def operations_on(dtype: DType) -> Mapping[str, tuple[int, Rule]]:
-    """Return the operations on elements of a type; of 8-bit floats without roundings, of which XLA folds some to NaN."""
+    """Return the operations on elements of a type: no roundings of 8-bit floats, of which XLA folds some to NaN."""
     if dtype in SMALL_FLOATS:
         return {name: rule for name, rule in FLOAT_OPS.items() if not name.startswith("round_")}
     if dtype.is_float:
