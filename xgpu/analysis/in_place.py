@@ -5,7 +5,7 @@ nowhere else, since what it reads might be updated already.
 """
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
 from xgpu import ir
 from xgpu.analysis.combiners import combiners, has_own_types, promises
@@ -92,32 +92,44 @@ def _is_link(op: ir.Operation) -> bool:
         return False
     places = [op.operands[1]] if op.name == SCATTER else list(op.operands)[2:]
     size = math.prod(shape_of(op.operands[0])) * dtype_of(op.operands[0]).storage_bits
-    is_known = size <= 8 * _MOST_BYTES and all(known_integers(each) is not None for each in places)
-    return is_known and not _is_of_state(op) and _is_independent(op)
+    if size > 8 * _MOST_BYTES or any(known_integers(each) is None for each in places):
+        return False
+    before = _updates_before(op)
+    return len(before) < _MOST_VISITED and not _is_of_state([op, *before][-1]) and _is_independent(op, before)
 
 
-def _is_of_state(op: ir.Operation) -> bool:
-    """Whether an update, or one before it, is one of what a loop carries; true of the later ones of long chains."""
-    array = op.operands[0]
-    for _ in range(_MOST_VISITED):
-        before = defining_op(array)
-        if before is None or before.name not in (SCATTER, UPDATE_SLICE):
-            return is_argument(array) and owning_op(array).name != "func.func"
-        array = before.operands[0]
-    return True
+def _updates_before(op: ir.Operation) -> list[ir.Operation]:
+    """Return the updates that made the array of one, the last first; no more than can be followed."""
+    found: list[ir.Operation] = []
+    before = defining_op(op.operands[0])
+    while before is not None and before.name in (SCATTER, UPDATE_SLICE) and len(found) < _MOST_VISITED:
+        found.append(before)
+        before = defining_op(before.operands[0])
+    return found
 
 
-def _is_independent(op: ir.Operation) -> bool:
+def _is_of_state(first: ir.Operation) -> bool:
+    """Whether the first of several updates is one of what a loop carries."""
+    array = first.operands[0]
+    return is_argument(array) and owning_op(array).name != "func.func"
+
+
+def _is_independent(op: ir.Operation, before: Sequence[ir.Operation]) -> bool:
     """Whether an update is computed from no other one, but for the elements that it takes the place of.
 
     Of updates that are, each element would be computed through all of them. Long computations are not followed.
     """
-    array, update = op.operands[0], op.operands[-1 if op.name == SCATTER else 1]
+    array, update = op.operands[0], _update_of(op)
+    others = {_update_of(each) for each in before if defining_op(_update_of(each)) is not None}
     for number, each in enumerate(backward_slice([update], lambda value: value == array)):
-        is_other = each.name in (SCATTER, UPDATE_SLICE) or (array in each.operands and not _is_own_place(op, each))
-        if is_other or number == _MOST_VISITED:
+        is_other = each.name in (SCATTER, UPDATE_SLICE) or not others.isdisjoint(each.operands)
+        if is_other or (array in each.operands and not _is_own_place(op, each)) or number == _MOST_VISITED:
             return False
     return update != array
+
+
+def _update_of(op: ir.Operation) -> ir.Value:
+    return op.operands[-1 if op.name == SCATTER else 1]
 
 
 def _is_own_place(op: ir.Operation, read: ir.Operation) -> bool:

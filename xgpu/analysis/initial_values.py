@@ -19,17 +19,12 @@ _OF_PRED: Mapping[str, str] = {"add": "or", "multiply": "and"}
 """The combiners that these are on pred."""
 
 
-def is_identity(start: Value, name: str) -> bool:
-    """Whether a scalar is the identity of a combiner: combined, it changes at most the sign of a zero."""
-    return name in _IDENTITIES and is_number(start, _IDENTITIES[name])
-
-
 def start_from_identity(op: ir.Operation) -> None:
     """Start each result with a single combiner from the identity, and combine the initial value afterwards."""
     for number, each in enumerate(combiners(op)):
         name = _name(op, number, each)
         start = _start(op, number)
-        if name not in _IDENTITIES or is_identity(start, name):
+        if name not in _IDENTITIES or is_number(start, _IDENTITIES[name]):
             continue
         with ir.InsertionPoint(op):
             op.operands[len(op.results) + number] = _scalar(_IDENTITIES[name], element_of(start))
@@ -63,7 +58,7 @@ def _take_in_again(op: ir.Operation) -> None:
 def _matters(op: ir.Operation, number: int) -> bool:
     """Whether the result may depend on how often an initial value is applied."""
     name = _name(op, number, combiners(op)[number])
-    return name in _IDEMPOTENT or (name in _IDENTITIES and not is_identity(_start(op, number), name))
+    return name in _IDEMPOTENT or (name in _IDENTITIES and not is_number(_start(op, number), _IDENTITIES[name]))
 
 
 def _name(op: ir.Operation, number: int, combiner: Combiner) -> str:

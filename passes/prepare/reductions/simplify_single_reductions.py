@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.combiners import combiners
-from xgpu.analysis.initial_values import is_identity
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
+from xgpu.hlo.scan_op import is_neutral
 from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, reshape, shape_of
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.records import dataclass
@@ -24,7 +24,8 @@ _ELEMENTWISE: Mapping[str, Callable[[Value, Value], Value]] = {
 class SimplifySingleReductions(OperationRewrite):
     """Rewrites reductions of dimensions of one element as elementwise operations, which fuse with others.
 
-    A sum from zero and a product from one are the element itself, as in XLA: a negative zero stays one. Needs: nothing.
+    From a number that changes none, as a sum from zero, it is the element itself, as in XLA: -0 stays.
+    Needs: nothing.
 
     ```mlir
     %sum = stablehlo.reduce(%x init: %start) applies stablehlo.add across dimensions = [1]
@@ -52,7 +53,7 @@ class SimplifySingleReductions(OperationRewrite):
             element, start = op.operands[number], op.operands[count + number]
             shape = shape_of(op.results[number])
             own = reshape(element, shape)
-            if not is_identity(start, each.function):
+            if not is_neutral(each.function, start):
                 own = _ELEMENTWISE[each.function](broadcast(start, shape), own)
             combined.append(own)
         replace_op(op, combined)

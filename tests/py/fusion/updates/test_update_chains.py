@@ -73,6 +73,22 @@ def _one(x: jax.Array, y: jax.Array) -> jax.Array:
     return x.at[3].set(y[4])
 
 
+def _from_the_last(x: jax.Array, y: jax.Array) -> jax.Array:
+    for i in range(8):
+        x = x.at[i + 1].set(lax.sin(x[i]) + y[i])
+    return x
+
+
+def test_each_row_of_those_made_of_the_last_is_computed_once() -> None:
+    """As one kernel, a row would be computed again in every later one."""
+    compiled = xgpu.compile(_from_the_last, "f32[4096,40]", "f32[4096,40]")
+    assert "xgpu.elementwise" not in compiled.ir("prepared")
+    assert len(compiled.launches) >= 8
+    inputs = compiled.random_inputs(1)
+    # The sines of two libraries, one of the other.
+    np.testing.assert_allclose(compiled.run(*inputs)[0], compiled.reference(*inputs)[0], rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("function", "spec", "emitters"),
     [
