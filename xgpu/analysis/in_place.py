@@ -5,7 +5,7 @@ nowhere else, since what it reads might be updated already.
 """
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Mapping
 
 from xgpu import ir
 from xgpu.analysis.combiners import combiners, has_own_types, promises
@@ -69,43 +69,37 @@ def pays_in_place(whole: Shape, part: Shape, bits: int, is_known: bool) -> bool:
     return touched * _LEAST_SHARE <= span
 
 
-def is_in_chain(op: ir.Operation) -> bool:
-    """Whether an update of a small array, at a known place, is one of several, one after the other.
+def chained_updates(block: ir.Block) -> set[ir.Operation]:
+    """Return the updates of small arrays, at known places, of which several are made one after the other.
 
-    Those of a loop's state are left: it is updated in place, as what is carried would have to be copied else.
+    Those of a loop's state are left: it is updated in place, as what is carried would have to be copied else. To be
+    asked before any of them changes, as its hash does with it.
     """
-    return _is_link(op) and any(map(_is_link, _updates_around(op)))
+    places: dict[ir.Operation, tuple[ir.Operation, int]] = {}
+    links = set[ir.Operation]()
+    chained = set[ir.Operation]()
+    for op in (view.operation for view in block.operations):
+        if op.name not in (SCATTER, UPDATE_SLICE) or len(op.results) != 1:
+            continue
+        before = defining_op(op.operands[0])
+        first, number = places.get(before, (op, 0)) if before is not None else (op, 0)
+        places[op] = first, number + 1
+        if (
+            number < _MOST_VISITED
+            and _is_small_and_known(op)
+            and not _is_of_state(first)
+            and _is_independent(op, places)
+        ):
+            links.add(op)
+            if before in links:
+                chained |= {before, op}
+    return chained
 
 
-def _updates_around(op: ir.Operation) -> Iterator[ir.Operation]:
-    """Yield the updates before and after one."""
-    before = defining_op(op.operands[0])
-    if before is not None and before.block == op.block:
-        yield before
-    for user in users_of(op.results[0]):
-        if user.block == op.block and user.operands[0] == op.results[0]:
-            yield user
-
-
-def _is_link(op: ir.Operation) -> bool:
-    if op.name not in (SCATTER, UPDATE_SLICE) or len(op.results) != 1:
-        return False
+def _is_small_and_known(op: ir.Operation) -> bool:
     places = [op.operands[1]] if op.name == SCATTER else list(op.operands)[2:]
     size = math.prod(shape_of(op.operands[0])) * dtype_of(op.operands[0]).storage_bits
-    if size > 8 * _MOST_BYTES or any(known_integers(each) is None for each in places):
-        return False
-    before = _updates_before(op)
-    return len(before) < _MOST_VISITED and not _is_of_state([op, *before][-1]) and _is_independent(op, before)
-
-
-def _updates_before(op: ir.Operation) -> list[ir.Operation]:
-    """Return the updates that made the array of one, the last first; no more than can be followed."""
-    found: list[ir.Operation] = []
-    before = defining_op(op.operands[0])
-    while before is not None and before.name in (SCATTER, UPDATE_SLICE) and len(found) < _MOST_VISITED:
-        found.append(before)
-        before = defining_op(before.operands[0])
-    return found
+    return size <= 8 * _MOST_BYTES and all(known_integers(each) is not None for each in places)
 
 
 def _is_of_state(first: ir.Operation) -> bool:
@@ -114,15 +108,22 @@ def _is_of_state(first: ir.Operation) -> bool:
     return is_argument(array) and owning_op(array).name != "func.func"
 
 
-def _is_independent(op: ir.Operation, before: Sequence[ir.Operation]) -> bool:
+def _is_independent(op: ir.Operation, places: Mapping[ir.Operation, tuple[ir.Operation, int]]) -> bool:
     """Whether an update is computed from no other one, but for the elements that it takes the place of.
 
     Of updates that are, each element would be computed through all of them. Long computations are not followed.
+    ``places`` has the first of the updates that each is one of, and its number there.
     """
     array, update = op.operands[0], _update_of(op)
-    others = {_update_of(each) for each in before if defining_op(_update_of(each)) is not None}
+
+    def is_of_another(value: ir.Value) -> bool:
+        return defining_op(value) is not None and any(
+            user != op and user in places and places[user][0] == places[op][0] and _update_of(user) == value
+            for user in users_of(value)
+        )
+
     for number, each in enumerate(backward_slice([update], lambda value: value == array)):
-        is_other = each.name in (SCATTER, UPDATE_SLICE) or not others.isdisjoint(each.operands)
+        is_other = each.name in (SCATTER, UPDATE_SLICE) or any(map(is_of_another, each.operands))
         if is_other or (array in each.operands and not _is_own_place(op, each)) or number == _MOST_VISITED:
             return False
     return update != array

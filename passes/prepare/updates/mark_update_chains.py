@@ -3,14 +3,14 @@
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place, is_in_chain
+from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place, chained_updates
 from xgpu.dialects.attributes import ELEMENTWISE
-from xgpu.passes.framework.base import OperationRewrite
+from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.records import dataclass
 
 
 @dataclass(frozen=True)
-class MarkUpdateChains(OperationRewrite):
+class MarkUpdateChains(BlockRewrite):
     """Marks updates of slices that kernels are to compute element by element: several of an array, one after another.
 
     Each is at a known place, and touches few of the array's sectors, so one by itself is made in the array's memory by
@@ -32,7 +32,8 @@ class MarkUpdateChains(OperationRewrite):
     NAME: ClassVar[str] = "mark-update-chains"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((UPDATE_SLICE,))
 
-    def rewrite(self, op: ir.Operation) -> None:
-        """Mark one update if it is one of several."""
-        if can_update_in_place(op) and is_in_chain(op):
+    def rewrite_block(self, block: ir.Block) -> None:
+        """Mark the updates that are of several, one after another."""
+        chained = chained_updates(block)
+        for op in [op for op in operations_of(block, self.OPERATIONS) if op in chained and can_update_in_place(op)]:
             op.attributes[ELEMENTWISE] = ir.UnitAttr.get()

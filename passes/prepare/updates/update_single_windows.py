@@ -7,11 +7,11 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.analysis.combiners import combined, combiners, has_own_types, is_binary
 from xgpu.analysis.constants.integers import known_integers
-from xgpu.analysis.in_place import SCATTER, is_in_chain, pays_in_place
+from xgpu.analysis.in_place import SCATTER, chained_updates, pays_in_place
 from xgpu.hlo.stablehlo_builder import hlo, reshape, splat, tensor
 from xgpu.indexing.access import integer, shape_of
 from xgpu.indexing.scatter_maps import scatter_maps
-from xgpu.passes.framework.base import OperationRewrite
+from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.records import dataclass
 from xgpu.structure import defining_op, dtype_of, element_of, producer, replace_op
 
@@ -19,7 +19,7 @@ _CONCATENATE = "stablehlo.concatenate"
 
 
 @dataclass(frozen=True)
-class UpdateSingleWindows(OperationRewrite):
+class UpdateSingleWindows(BlockRewrite):
     """Rewrites scatters of a single window at a known place, in most sectors of the array, as updates of a slice.
 
     ``x.at[1:-1].add(y)`` is such a scatter, and ``x.at[:, 2].set(y)`` for an array of four columns. Where memory has to
@@ -44,14 +44,21 @@ class UpdateSingleWindows(OperationRewrite):
     NAME: ClassVar[str] = "update-single-windows"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((SCATTER,))
 
-    def rewrite(self, op: ir.Operation) -> None:
-        """Replace a scatter if it is one of those."""
-        if has_own_types(op) and (results := _as_updates(op)) is not None:
-            replace_op(op, results)
+    def rewrite_block(self, block: ir.Block) -> None:
+        """Replace the scatters that are such."""
+        chained = chained_updates(block)
+        scatters = [(op, op in chained) for op in operations_of(block, self.OPERATIONS) if has_own_types(op)]
+        for op, is_chained in scatters:
+            with ir.InsertionPoint(op), op.location:
+                if (results := _as_updates(op, is_chained)) is not None:
+                    replace_op(op, results)
 
 
-def _as_updates(op: ir.Operation) -> list[ir.Value] | None:
-    """Return what a scatter makes, computed by updates of slices; None if it stays as it is."""
+def _as_updates(op: ir.Operation, is_chained: bool) -> list[ir.Value] | None:
+    """Return what a scatter makes, computed by updates of slices; None if it stays as it is.
+
+    It does if an update in place pays, unless it ``is_chained``: one of several, one after the other.
+    """
     count, found = len(op.results), combiners(op)
     maps = scatter_maps(op)
     if maps.windows != 1 or not math.prod(maps.update_shape):
@@ -75,7 +82,7 @@ def _as_updates(op: ir.Operation) -> list[ir.Value] | None:
         None in parts
         and pays_in_place(maps.operand_shape, sizes, bits, is_known=True)
         and any(each.function != "overwrite" for each in found)
-        and not is_in_chain(op)
+        and not is_chained
     ):
         return None
     results: list[ir.Value] = []
