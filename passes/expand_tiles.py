@@ -8,12 +8,22 @@ from xgpu import ir
 from xgpu.block_plan.kernel import instruction_of
 from xgpu.dialects import attributes
 from xgpu.dialects.attributes import BY_THREADS
-from xgpu.dialects.block.tiles import BlocksOp, GroupRowsOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
+from xgpu.dialects.block.tiles import (
+    BlocksOp,
+    GatherTileOp,
+    GroupRowsOp,
+    IndexTileOp,
+    InsertTileOp,
+    ReadTile,
+    StepsOp,
+    TileOp,
+)
 from xgpu.hlo.stablehlo_builder import broadcast, convert, scalar_at, splat, tensor
 from xgpu.hlo.tensor_cores import as_tf32, product_problem
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
 from xgpu.passes.framework.base import MAIN, Pass, functions
 from xgpu.passes.support.refusals import refuse
 from xgpu.records import dataclass
@@ -88,7 +98,7 @@ class _Expansion:
                     self._loop(op, view.body, view.grid)
                 elif isinstance(view, StepsOp):
                     self._loop(op, view.body, (view.count,))
-                elif isinstance(view, TileOp):
+                elif isinstance(view, TileOp | GatherTileOp):
                     replace_op(op, [self._read(view)])
                 elif isinstance(view, IndexTileOp):
                     (numbers,), _ = self._parts(view)
@@ -128,25 +138,16 @@ class _Expansion:
         self.block(inside)
         replace_op(op, list(loop.results)[1:])
 
-    def _read(self, tile: TileOp) -> ir.Value:
+    def _read(self, tile: ReadTile) -> ir.Value:
         """Return the tile, with zeros where a constraint does not hold."""
         found = self._gather(tile)
         return found if found.type == tile.tile.type else ir.stablehlo.bitcast_convert(tile.tile.type, found)
 
-    def _gather(self, tile: TileOp) -> ir.Value:
-        type_, rank = tensor(shape_of(tile.tile), element_of(tile.array)), len(shape_of(tile.array))
-        indices, holds = self._indices(tile)
-        if indices is None:
-            found = broadcast(tile.array, shape_of(tile.tile), [])
-            return found if holds is None else ir.stablehlo.select(holds, found, splat(0, type_))
-        numbers = f"collapsed_slice_dims = {list(range(rank))}, start_index_map = {list(range(rank))}"
-        numbers += f", index_vector_dim = {len(tile.map.symbols)}"
-        described = {
-            "dimension_numbers": ir.Attribute.parse(f"#stablehlo.gather<{numbers}>"),
-            "slice_sizes": ir.DenseI64ArrayAttr.get([1] * rank),
-        }
-        found = ir.Operation.create("stablehlo.gather", [type_], [tile.array, indices], described).results[0]
-        return found if holds is None else ir.stablehlo.select(holds, found, splat(0, type_))
+    def _gather(self, tile: ReadTile) -> ir.Value:
+        shape = shape_of(tile.tile)
+        parts, holds = self._parts(tile)
+        found = _gathered(tile.array, parts, shape)
+        return found if holds is None else ir.stablehlo.select(holds, found, splat(0, found.type))
 
     def _write(self, insert: InsertTileOp) -> ir.Value:
         """Return the array with the tile; where a constraint does not hold, indices are outside."""
@@ -184,17 +185,15 @@ class _Expansion:
             return number
         return ir.stablehlo.select(ir.stablehlo.reshape(tensor([], element_of(holds)), holds), number, insert.array)
 
-    def _indices(self, op: TileOp | InsertTileOp) -> tuple[ir.Value | None, ir.Value | None]:
+    def _indices(self, op: InsertTileOp) -> tuple[ir.Value | None, ir.Value | None]:
         """Return the indices of each element of a tile, along one more dimension, and where constraints hold.
 
         An array without dimensions has no indices.
         """
         parts, holds = self._parts(op)
-        shape = [each.size for each in op.map.symbols]
-        wide = [broadcast(each, [*shape, 1], list(range(len(shape)))) for each in parts]
-        return ir.stablehlo.concatenate(wide, len(shape)) if wide else None, holds
+        return _joined(parts, [each.size for each in op.map.symbols]), holds
 
-    def _parts(self, op: TileOp | IndexTileOp | InsertTileOp) -> tuple[list[ir.Value], ir.Value | None]:
+    def _parts(self, op: ReadTile | IndexTileOp | InsertTileOp) -> tuple[list[ir.Value], ir.Value | None]:
         """Return where the map of each element of a tile leads to, one array for each index, and where it holds."""
         map_: IndexingMap = op.map
         if unknown := [value for value in op.at if value not in self._numbers]:
@@ -203,14 +202,59 @@ class _Expansion:
         type_ = ir.RankedTensorType.get(shape, ir.IntegerType.get_signless(64))
         dims = [broadcast(self._numbers[value], shape, []) for value in op.at]
         symbols = [ir.stablehlo.iota(type_, number) for number in range(len(shape))]
-        parts = [_evaluate(each, dims, symbols, shape) for each in map_.results]
         holds = None
+        if isinstance(op, GatherTileOp):
+            read, holds = _read_numbers(op, dims, symbols)
+            dims += read
+        parts = [_evaluate(each, dims, symbols, shape) for each in map_.results]
         for expression, bound in map_.constraints:
-            value = _evaluate(expression, dims, symbols, shape)
-            for direction, limit in (("GE", bound.lower), ("LE", bound.upper)):
-                each = _compare(direction, value, _constant(limit, shape))
-                holds = each if holds is None else ir.stablehlo.and_(holds, each)
+            holds = _both(holds, _within(_evaluate(expression, dims, symbols, shape), bound))
         return parts, holds
+
+
+def _read_numbers(
+    op: GatherTileOp, dims: Sequence[ir.Value], symbols: Sequence[ir.Value]
+) -> tuple[list[ir.Value], ir.Value | None]:
+    """Return the numbers of each element of a tile that are read from tables, and where these have some."""
+    shape, found, holds = [each.size for each in op.map.symbols], list[ir.Value](), None
+    clamps = op.map.dims[len(dims) :]
+    for table, map_, clamp in zip(op.tables, op.numbers, clamps, strict=True):
+        places = [_evaluate(each, dims, symbols, shape) for each in map_.results]
+        for place, size in zip(places, shape_of(table), strict=True):
+            holds = _both(holds, _within(place, Interval(0, size - 1)))
+        number = convert(_gathered(table, places, shape), "i64")
+        found.append(ir.stablehlo.clamp(_constant(clamp.lower), number, _constant(clamp.upper)))
+    return found, holds
+
+
+def _within(value: ir.Value, bound: Interval) -> ir.Value:
+    """Return where numbers are in an interval."""
+    low, high = (_constant(each, shape_of(value)) for each in (bound.lower, bound.upper))
+    return ir.stablehlo.and_(_compare("GE", value, low), _compare("LE", value, high))
+
+
+def _both(first: ir.Value | None, second: ir.Value) -> ir.Value:
+    return second if first is None else ir.stablehlo.and_(first, second)
+
+
+def _gathered(array: ir.Value, places: Sequence[ir.Value], shape: Sequence[int]) -> ir.Value:
+    """Return the elements of an array at some indices, of which there is an array of a shape for each dimension."""
+    type_, rank = tensor(shape, element_of(array)), list(range(len(places)))
+    indices = _joined(places, shape)
+    if indices is None:
+        return broadcast(array, shape, [])
+    numbers = f"collapsed_slice_dims = {rank}, start_index_map = {rank}, index_vector_dim = {len(shape)}"
+    described = {
+        "dimension_numbers": ir.Attribute.parse(f"#stablehlo.gather<{numbers}>"),
+        "slice_sizes": ir.DenseI64ArrayAttr.get([1] * len(places)),
+    }
+    return ir.Operation.create("stablehlo.gather", [type_], [array, indices], described).results[0]
+
+
+def _joined(places: Sequence[ir.Value], shape: Sequence[int]) -> ir.Value | None:
+    """Return the indices of elements along one more dimension; None if there are none."""
+    wide = [broadcast(each, [*shape, 1], list(range(len(shape)))) for each in places]
+    return ir.stablehlo.concatenate(wide, len(shape)) if wide else None
 
 
 def _group_rows(op: GroupRowsOp, number: ir.Value) -> list[ir.Value]:

@@ -5,7 +5,16 @@ from typing import Any, Protocol
 
 from xgpu import ir
 from xgpu.dialects.base import DeclaredOp
-from xgpu.dialects.block.tiles import BlocksOp, GroupRowsOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
+from xgpu.dialects.block.tiles import (
+    BlocksOp,
+    GatherTileOp,
+    GroupRowsOp,
+    IndexTileOp,
+    InsertTileOp,
+    ReadTile,
+    StepsOp,
+    TileOp,
+)
 from xgpu.emit.families.products.facts import Operands
 from xgpu.errors import Unsupported
 from xgpu.hlo.constants import splat_of
@@ -255,10 +264,20 @@ def stored(
     return view
 
 
-def check_numbers(op: TileOp | IndexTileOp | InsertTileOp, at: Sequence[ir.Value], sizes: Sequence[int]) -> None:
+def gathered_operand(product: ir.Operation, number: int, at: Sequence[ir.Value], sizes: Sequence[int]) -> ReadTile:
+    """Return the tile, of an array as it is or gathered, that is an operand of a product, taken at these numbers."""
+    op = defining_op(product.operands[number])
+    view = None if op is None else op.opview
+    if not isinstance(view, GatherTileOp):
+        return tile_operand(product, number, at, sizes)
+    check_numbers(view, at, sizes)
+    return view
+
+
+def check_numbers(op: ReadTile | IndexTileOp | InsertTileOp, at: Sequence[ir.Value], sizes: Sequence[int]) -> None:
     """Refuse a tile that is not taken at the numbers of block and step, of which there are ``sizes``."""
     if op.at != list(at):
         refuse(PASS, op.operation, f"expected the {len(at)} numbers of block and step, in their order")
-    if op.map.dims != ranges(tuple(sizes)):
+    if op.map.dims[: len(sizes)] != ranges(tuple(sizes)):
         wanted = ", ".join(f"d{number} in [0, {size - 1}]" for number, size in enumerate(sizes))
         refuse(PASS, op.operation, f"expected a map with {wanted}, the numbers that there are, got {op.map}")

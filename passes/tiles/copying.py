@@ -9,6 +9,9 @@ from xgpu.passes.tiles.roles import TileOrder
 from xgpu.passes.tiles.structured import Values
 from xgpu.records import dataclass
 
+_READ_AHEAD = 4
+"""Parts of a tile whose numbers are read at once: the thread that copies has few registers."""
+
 
 @dataclass(frozen=True)
 class CopySource:
@@ -91,3 +94,17 @@ def copy_tile(source: CopySource, rank: ir.Value, slot: ir.Value, full: ir.Value
         else:
             blocks = i32((1 << source.cluster) - 1)
             copies.TensorLoadMulticastOp.create([to, source.map, full, blocks, *where])
+
+
+def copy_parts(source: CopySource, slot: ir.Value, full: ir.Value, at: Values) -> None:
+    """Copy a tile part by part, each at the numbers that are read for it, of a few parts at once; by a block alone."""
+    boxes = source.boxes
+    assert boxes.lookup is not None
+    for first in range(0, boxes.parts, _READ_AHEAD):
+        several = range(first, min(first + _READ_AHEAD, boxes.parts))
+        numbers = [boxes.lookup.numbers(at, part) for part in several]
+        for part, read in zip(several, numbers, strict=True):
+            for panel in range(boxes.view.panels):
+                place = panel * boxes.panel_bytes + part * boxes.view.rows * boxes.row_bytes
+                where = boxes.coordinates([*at, *read, create_index(part)], create_index(panel), create_index(0))
+                copies.TensorLoadOp.create([offset(source.buffer(slot), place), source.map, full, *where])

@@ -30,6 +30,12 @@ def _attention(q: Any, k: Any, v: Any) -> Any:
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(s, axis=-1).astype(q.dtype), v)
 
 
+def _in_pages(q: Any, k: Any, v: Any, table: Any) -> Any:
+    """Keys and values are gathered, in pages of a cache."""
+    taken = (jnp.take(each, table, axis=0, mode="clip") for each in (k, v))
+    return _attention(q, *(each.reshape(table.shape[0], -1, *each.shape[3:]) for each in taken))
+
+
 def _gradients(g: Any, q: Any, k: Any, v: Any) -> Any:
     result, backward = jax.vjp(_attention, q, k, v)
     return (result, *backward(g))
@@ -120,6 +126,9 @@ CASES = {
         ("bf16[2,1,8,64]", *["bf16[2,600,2,64]"] * 2),
         ("attention",),
         options=xgpu.Options(attention_parts=4),
+    ),
+    "attention, gathered": Case(
+        _in_pages, ("bf16[2,100,4,64]", *["bf16[20,16,4,64]"] * 2, "s32[2,13]"), ("attention",)
     ),
     "attention's gradients": Case(_gradients, (_KEYS,) * 4, ("attention", "sums")),
     "sums": Case(_retention, (_KEYS,) * 3, ("sums",)),

@@ -7,7 +7,7 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.analysis.attention.attention import Attention
 from xgpu.dialects.chain import ChainOp
-from xgpu.emit.families.attention.tiles import in_memory
+from xgpu.emit.families.attention.sources import in_memory
 from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, reshape, shape_of, tensor, transpose
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, symbol

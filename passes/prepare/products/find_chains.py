@@ -15,6 +15,7 @@ from xgpu.analysis.attention.sum_groups import SumGroups
 from xgpu.costs.attention import copying_seconds, is_fast, is_gradient_fast, widening_seconds
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName, device
 from xgpu.emit.families.attention.facts import attention_problem, most_columns, sizes_of
+from xgpu.emit.families.attention.sources import LOOKUPS
 from xgpu.emit.families.attention.tiles import FULL
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.emit.families.products.schedule import device_problem
@@ -71,6 +72,9 @@ class FindChains(BlockRewrite):
     where that takes many operations, as random bits do, it reads the narrowest value on the way. After the softmax
     weights may have factors, such as a dropout's, which are in memory or made of indices. With a sink, rows have other
     divisors.
+
+    Keys and values that are gathered, as from a cache in pages or of one layer of several, are so in the chain, if tiles
+    consist of rows that lie together. A gradient reads them again, from memory.
 
     Where a gradient reads what lies between the products, attention stores of each row its largest logit and the sum of
     its weights, too, and the gradient's products become chains that compute the weights again: one of those with a
@@ -304,9 +308,11 @@ def _write(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Va
     stage = gradient.stage
     last = last_moved(stage, attention.element_bytes, _RESHAPES if gradient.sums else MOVED)
     rows = list(attention.row_values) if gradient.ends or gradient.rows else []
+    # A gradient reads them again, from memory.
+    lookups = frozenset[str]() if gradient.ends else LOOKUPS
     problems = []
     for result in (results := moved_stages(last)):
-        chain = _write_attention(attention, [result, *rows], arranged)
+        chain = _write_attention(attention, [result, *rows], arranged, lookups)
         if not isinstance(chain, str):
             break
         problems.append(chain)
@@ -352,8 +358,13 @@ def _write_rows(gradient: Gradient, chain: ir.Operation) -> Mapping[ir.Value, ir
     return {value: copies[value] for value in gradient.rows}
 
 
-def _write_attention(attention: Attention, results: Sequence[ir.Value], arranged: Arrangement) -> ir.Operation | str:
-    """Write the chain of attention; return it, or why there is no kernel for it."""
+def _write_attention(
+    attention: Attention, results: Sequence[ir.Value], arranged: Arrangement, lookups: frozenset[str]
+) -> ir.Operation | str:
+    """Write the chain of attention; return it, or why there is no kernel for it.
+
+    Keys and values may be gathered in it by ``lookups``.
+    """
     result = results[0]
     slice_ = backward_slice(results, lambda value: not _is_after(value, attention.first))
     inner = frozenset(depending(in_order((*slice_, attention.first)), [attention.first.results[0]]))
@@ -363,7 +374,7 @@ def _write_attention(attention: Attention, results: Sequence[ir.Value], arranged
     }
     inner |= arranged.slices
     problems = []
-    for moves in (MOVES | {_SLICE}, MOVES, frozenset[str]()):
+    for moves in dict.fromkeys((MOVES | {_SLICE} | lookups, MOVES | {_SLICE}, MOVES, frozenset[str]())):
         parts = ChainParts.of(results, Taken(inner, moved, moves, arranged.copies.__contains__))
         if (problem := attention_problem(attention, result, {value: value for value in parts.inputs})) is not None:
             problems.append(problem)

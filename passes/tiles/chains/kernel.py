@@ -11,7 +11,7 @@ from xgpu.device import Device
 from xgpu.dialects.block import copies, waits
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
 from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
-from xgpu.dialects.block.tiles import TileOp
+from xgpu.dialects.block.tiles import ReadTile
 from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.scf_ops import create_if, create_index
@@ -29,6 +29,8 @@ from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 _LEAST_REGISTERS = 24
 """Those of a thread that copies: with no more two warp groups have 240 for each thread, and three 160."""
+_LOOKUP_REGISTERS = 56
+"""Those of one that reads where parts of tiles are: two warp groups then have 224, and three 152."""
 
 
 class ChainKernel:
@@ -45,7 +47,7 @@ class ChainKernel:
             if is_handed_on(store) and store.operation not in program.step_stores
         }
 
-    def _boxes_of(self, tile: TileOp) -> Boxes:
+    def _boxes_of(self, tile: ReadTile) -> Boxes:
         """Return the boxes of a tile of each step, which products read with the keys or the columns for rows."""
         numbers = dict.fromkeys(1 - each.contracted for each in self._program.products if each.right == tile)
         boxes, *_ = (Boxes.of_operand(tile, number) for number in numbers)
@@ -98,14 +100,20 @@ class ChainKernel:
         rows = ChainRows(self._program, order, operands, staged, handing)
         _, multiply, copy = create_if(below(place.thread, self._schedule.groups * WARPGROUP_SIZE), [])
         with ir.InsertionPoint(multiply):
-            take_registers(self._schedule.groups, self._device, _LEAST_REGISTERS)
+            take_registers(self._schedule.groups, self._device, self._registers)
             rows.write()
             ir.scf.yield_([])
         with ir.InsertionPoint(copy):
-            leave_registers(self._schedule.groups, _LEAST_REGISTERS)
+            leave_registers(self._schedule.groups, self._registers)
             with only_if(equal(place.thread, self._schedule.groups * WARPGROUP_SIZE)):
                 _write_copies(order, operands)
             ir.scf.yield_([])
+
+    @property
+    def _registers(self) -> int:
+        """The registers of a thread that copies: more if it looks up where parts of tiles are."""
+        looks_up = any(each.lookup is not None for each in self._fed)
+        return _LOOKUP_REGISTERS if looks_up else _LEAST_REGISTERS
 
     @cached_property
     def _rooms(self) -> list[int]:

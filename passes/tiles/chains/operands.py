@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from xgpu import ir
 from xgpu.dialects.block import matrices, waits
-from xgpu.dialects.block.tiles import TileOp
+from xgpu.dialects.block.tiles import ReadTile, TileOp
 from xgpu.dialects.threads import ShuffleOp
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
@@ -15,7 +15,7 @@ from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.boxes import Boxes
 from xgpu.passes.tiles.chains.program import ChainProduct
 from xgpu.passes.tiles.chains.spreads import ROW_LANES, Spread
-from xgpu.passes.tiles.copying import CopySource, copy_tile
+from xgpu.passes.tiles.copying import CopySource, copy_parts, copy_tile
 from xgpu.passes.tiles.multiplying import advance, rows_of_group
 from xgpu.passes.tiles.ring import Ring, i32, offset
 from xgpu.passes.tiles.roles import ThreadNumbers, equal
@@ -45,7 +45,10 @@ class Fed:
         self.ring.wait_empty(slot, phase)
         full = self.ring.full(slot)
         waits.MbarrierExpectOp.create([full, i32(self.source.boxes.bytes)])
-        copy_tile(self.source, place.rank, slot, full, at)
+        if self.source.boxes.lookup is None:
+            copy_tile(self.source, place.rank, slot, full, at)
+        else:
+            copy_parts(self.source, slot, full, at)
 
     def release(self, place: ThreadNumbers, slot: ir.Value) -> None:
         """Say that this warp needs a slot's tile no more."""
@@ -58,7 +61,7 @@ class ChainOperands:
     """The operands: tiles that all steps of a block share, and those of each step; each with its boxes."""
 
     fixed: Mapping[TileOp, Fed]
-    fed: Mapping[TileOp, Fed]
+    fed: Mapping[ReadTile, Fed]
 
     @property
     def all(self) -> list[Fed]:

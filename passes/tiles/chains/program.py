@@ -6,19 +6,28 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.analysis.attention.places import DOT
 from xgpu.dialects.attributes import HIDDEN
-from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
+from xgpu.dialects.block.tiles import (
+    BlocksOp,
+    GatherTileOp,
+    IndexTileOp,
+    InsertTileOp,
+    ReadTile,
+    StepsOp,
+    TileOp,
+)
 from xgpu.emit.families.attention.schedule import AttentionSchedule, ChainSchedule
 from xgpu.emit.families.attention.sums_schedule import SumsSchedule
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import integers, shape_of
 from xgpu.passes.support.refusals import refuse
-from xgpu.passes.tiles.block_program import PASS, check_numbers, only, stored, tile_operand
+from xgpu.passes.tiles.block_program import PASS, check_numbers, gathered_operand, only, stored, tile_operand
 from xgpu.passes.tiles.chains.powers import Powers
 from xgpu.passes.tiles.chains.spreads import ScalarForm
 from xgpu.records import dataclass
 from xgpu.structure import block_of, body_of, defining_op, dtype_of, is_result_of, producer, users_of
 
+_Reads = TileOp | GatherTileOp | IndexTileOp
 _ADD = "stablehlo.add"
 _TRANSPOSE = "stablehlo.transpose"
 _MANTISSAS = {"bf16": 8, "f16": 11, "f32": 11}
@@ -35,7 +44,7 @@ class ChainProduct:
 
     op: ir.Operation
     left: TileOp | None
-    right: TileOp
+    right: ReadTile
     is_turned: bool
     added: ir.Operation | None
 
@@ -93,7 +102,7 @@ class ChainProgram:
         return tuple(dict.fromkeys(each.left for each in self.products if each.left is not None))
 
     @cached_property
-    def fed(self) -> tuple[TileOp, ...]:
+    def fed(self) -> tuple[ReadTile, ...]:
         """The tiles of each step that are multiplied, in their order."""
         return tuple(dict.fromkeys(each.right for each in self.products))
 
@@ -251,7 +260,7 @@ type _Taken = tuple[Sequence[ir.Value], Sequence[int]]
 def _read_product(op: ir.Operation, block: _Taken, step: _Taken) -> ChainProduct:
     turned = defining_op(op.operands[1])
     is_turned = turned is not None and turned.name == _TRANSPOSE
-    right = tile_operand(turned if is_turned and turned is not None else op, 0 if is_turned else 1, *step)
+    right = gathered_operand(turned if is_turned and turned is not None else op, 0 if is_turned else 1, *step)
     made = defining_op(op.operands[0])
     if made is not None and isinstance(made.opview, TileOp):
         return ChainProduct(op, tile_operand(op, 0, *block), right, is_turned, None)
@@ -281,7 +290,7 @@ def _check_operations(program: ChainProgram, block: ir.Block) -> None:
     special |= {each.operation for each in program.stores}
     special |= {producer(each.op.operands[1]) for each in program.products}
     for each in (view.operation for view in list(block.operations)[:-1]):
-        if each in special or isinstance(each.opview, TileOp | IndexTileOp):
+        if each in special or isinstance(each.opview, _Reads):
             _check_at(program, each, block)
             continue
         if any(block_of(value) != block for value in each.operands):
@@ -297,7 +306,7 @@ def _check_operations(program: ChainProgram, block: ir.Block) -> None:
 def _check_at(program: ChainProgram, op: ir.Operation, block: ir.Block) -> None:
     """Check that a tile is taken at the numbers of block and step."""
     view = op.opview
-    if isinstance(view, TileOp | IndexTileOp):
+    if isinstance(view, _Reads):
         at, sizes = list(program.blocks.body.arguments)[:3], program.blocks.grid
         if block == program.steps.body:
             at, sizes = [*at, block.arguments[0]], (*sizes, program.steps.count)

@@ -8,7 +8,7 @@ from dataclasses import field
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.dialects.block.tiles import InsertTileOp, TileOp
+from xgpu.dialects.block.tiles import InsertTileOp, ReadTile
 from xgpu.indexing.access import shape_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
@@ -140,8 +140,8 @@ class _Step:
     taken: dict[ir.Value, Values] = field(default_factory=dict)
     under_way: list[_UnderWay] = field(default_factory=list)
     lefts: dict[ir.Operation, Values] = field(default_factory=dict)
-    waited: set[TileOp] = field(default_factory=set)
-    released: set[TileOp] = field(default_factory=set)
+    waited: set[ReadTile] = field(default_factory=set)
+    released: set[ReadTile] = field(default_factory=set)
 
     @property
     def program(self) -> ChainProgram:
@@ -217,7 +217,7 @@ class _Step:
         self.under_way.append(_UnderWay(product, sums))
         self.code.know_when_needed(result, lambda: self._finished(number))
 
-    def _await(self, tile: TileOp) -> None:
+    def _await(self, tile: ReadTile) -> None:
         if tile not in self.waited:
             self.operands.fed[tile].ring.wait_full(*self.slot)
             self.waited.add(tile)

@@ -73,3 +73,28 @@ module attributes {xgpu.level = "tiles"} {
     return %all#0, %all#1 : tensor<8x8xf32>, tensor<8x8xi32>
   }
 }
+
+// -----
+
+// A number that is read is clamped, and where its table has none the element is zero.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<5x4xf32>, %arg1: tensor<3xi32>) -> tensor<16xf32>
+// CHECK:         %[[LOW:.*]] = stablehlo.compare GE
+// CHECK:         %[[HIGH:.*]] = stablehlo.compare LE
+// CHECK:         %[[HOLDS:.*]] = stablehlo.and %[[LOW]], %[[HIGH]]
+// CHECK:         %[[READ:.*]] = "stablehlo.gather"(%arg1,
+// CHECK:         %[[NUMBER:.*]] = stablehlo.convert %[[READ]] : (tensor<8xi32>) -> tensor<8xi64>
+// CHECK:         stablehlo.clamp %{{.*}}, %[[NUMBER]], %{{.*}} : (tensor<i64>, tensor<8xi64>, tensor<i64>) -> tensor<8xi64>
+// CHECK:         %[[FOUND:.*]] = "stablehlo.gather"(%arg0,
+// CHECK:         stablehlo.select %[[HOLDS]], %[[FOUND]]
+module attributes {xgpu.level = "tiles"} {
+  func.func @kernel(%x: tensor<5x4xf32>, %table: tensor<3xi32>, %out: tensor<16xf32>) -> tensor<16xf32> attributes {xgpu.kernel, xgpu.inputs = 2 : i64} {
+    %all = "xgpu.blocks"(%out) ({
+    ^bb0(%i: index, %array: tensor<16xf32>):
+      %tile = "xgpu.gather_tile"(%x, %table, %i) {map = #xgpu.map<(d0, d1)[s0] -> (d1, s0 mod 4), d0 in [0, 1], d1 in [0, 4], s0 in [0, 7]>, numbers = [#xgpu.map<(d0)[s0] -> (d0 * 2 + s0 floordiv 4), d0 in [0, 1], s0 in [0, 7]>]} : (tensor<5x4xf32>, tensor<3xi32>, index) -> tensor<8xf32>
+      %new = "xgpu.insert_tile"(%tile, %array, %i) {map = #xgpu.map<(d0)[s0] -> (d0 * 8 + s0), d0 in [0, 1], s0 in [0, 7]>} : (tensor<8xf32>, tensor<16xf32>, index) -> tensor<16xf32>
+      "xgpu.yield"(%new) : (tensor<16xf32>) -> ()
+    }) {grid = array<i64: 2>} : (tensor<16xf32>) -> tensor<16xf32>
+    return %all : tensor<16xf32>
+  }
+}

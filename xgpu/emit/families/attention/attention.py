@@ -23,7 +23,7 @@ from xgpu.dialects.attributes import (
     map_attribute,
     schedule_attribute,
 )
-from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
+from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp
 from xgpu.dialects.chain import CHAIN
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
@@ -32,7 +32,8 @@ from xgpu.emit.families.attention.facts import AttentionFacts, chain_problem
 from xgpu.emit.families.attention.folding import Folding, exponents_of, rarely
 from xgpu.emit.families.attention.rows import RowValues
 from xgpu.emit.families.attention.schedule import AttentionSchedule
-from xgpu.emit.families.attention.tiles import FULL, in_memory
+from xgpu.emit.families.attention.sources import read_tile
+from xgpu.emit.families.attention.tiles import FULL
 from xgpu.emit.families.attention.writing import (
     as_rounded,
     chain_arrays,
@@ -134,7 +135,8 @@ class AttentionEmitter:
         step, sums, before, total, *others = steps.body.arguments
         with ir.InsertionPoint(steps.body):
             program = TileProgram([*at, step], arrays)
-            logits = self._write_logits(program, queries, [*at, step])
+            keys = read_tile(self.attention.key_rows, self.tiles.key_rows, arrays, [*at, step])
+            logits = self._write_logits(program, queries, keys, [*at, step])
             highest = _reduced(logits, hlo.maximum, -math.inf)
             is_above, base = self._base(before, highest)
             weights, scale, rounding = self._powers(logits, before, _finite(base), highest)
@@ -177,10 +179,7 @@ class AttentionEmitter:
 
     def _weighted(self, weights: ir.Value, arrays: dict[ir.Value, ir.Value], at: list[ir.Value]) -> ir.Value:
         """Return the sums of a step's values, weighted."""
-        found = in_memory(self.attention.values, self.tiles.values, arrays)
-        assert found is not None
-        array, read = found
-        values = TileOp.build(arrays[array], at, read, element_of(array))
+        values = read_tile(self.attention.values, self.tiles.values, arrays, at)
         # Those of f32 are rounded as they become operands of tensor cores.
         weights = weights if self.facts.dtype.hlo == FULL else self._rounded(weights)
         return tile_product(weights, values, self.attention.second)
@@ -206,10 +205,9 @@ class AttentionEmitter:
         if hidden != -math.inf:
             steps.attributes[HIDDEN] = ir.FloatAttr.get(ir.F32Type.get(), hidden)
 
-    def _write_logits(self, program: TileProgram, queries: ir.Value, at: list[ir.Value]) -> ir.Value:
+    def _write_logits(self, program: TileProgram, queries: ir.Value, keys: ir.Value, at: list[ir.Value]) -> ir.Value:
         """Write the logits of a step, -inf for keys beyond the last."""
         attention = self.attention
-        keys = program.tile(attention.key_rows, self.tiles.key_rows)
         made = attention.first.results[0]
         scores = as_rounded(tile_product(queries, keys, attention.first), made)
         program.make(made, lambda map_: scores)

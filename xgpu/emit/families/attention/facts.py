@@ -13,14 +13,8 @@ from xgpu.costs.attention import AttentionSizes
 from xgpu.dialects.chain import CHAIN, returned
 from xgpu.dtypes import DType
 from xgpu.emit.base import Fusion
-from xgpu.emit.families.attention.tiles import (
-    FULL,
-    MOST_ROW_BYTES,
-    Bound,
-    StepTiles,
-    moved_map,
-    operand_view,
-)
+from xgpu.emit.families.attention.sources import TileSource
+from xgpu.emit.families.attention.tiles import FULL, MOST_ROW_BYTES, Bound, StepTiles, moved_map
 from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.access import ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, symbol
@@ -191,7 +185,8 @@ class AttentionFacts:
         tiles, region = self.tiles(WARPGROUP_ROWS, WARPGROUP_ROWS), body_of(self.chain).arguments
         arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in region}
         wanted = ((self.attention.key_rows, tiles.key_rows, 1), (self.attention.values, tiles.values, 0))
-        views = [(operand_view(value, map_, arrays), number) for value, map_, number in wanted]
+        sources = [(TileSource.of(value, map_, arrays), number) for value, map_, number in wanted]
+        views = [(source.view(), number) for source, number in sources if source is not None]
         return any(isinstance(view, TensorView) and view.inner == number for view, number in views)
 
     def tiles(self, rows: int, keys: int) -> AttentionTiles:
@@ -266,7 +261,8 @@ def attention_problem(attention: Attention, result: ir.Value, arrays: dict[ir.Va
         ("values", attention.values, tiles.values, 1),
     )
     for name, value, map_, number in wanted:
-        view = operand_view(value, map_, arrays)
+        source = TileSource.of(value, map_, arrays)
+        view = "they are computed" if source is None else source.view()
         if isinstance(view, str):
             return f"expected {name} that can be copied as boxes, but {view}"
         if problem := order_problem(view, number, dtype_of(value)):

@@ -18,9 +18,10 @@ from xgpu.dialects.chain import CHAIN, returned
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
+from xgpu.emit.families.attention.sources import in_memory
 from xgpu.emit.families.attention.sums_facts import SumsFacts, SumsTiles
 from xgpu.emit.families.attention.sums_schedule import SumsSchedule, sums_problem
-from xgpu.emit.families.attention.tiles import FULL, in_memory
+from xgpu.emit.families.attention.tiles import FULL
 from xgpu.emit.families.attention.writing import (
     as_rounded,
     chain_arrays,

@@ -18,14 +18,8 @@ from xgpu.analysis.attention.visible_keys import VisibleKeys
 from xgpu.dialects.chain import returned
 from xgpu.emit.base import Fusion
 from xgpu.emit.families.attention.schedule import ChainSizes
-from xgpu.emit.families.attention.tiles import (
-    FULL,
-    MOST_ROW_BYTES,
-    StepTiles,
-    in_memory,
-    moved_map,
-    operand_view,
-)
+from xgpu.emit.families.attention.sources import in_memory, operand_view
+from xgpu.emit.families.attention.tiles import FULL, MOST_ROW_BYTES, StepTiles, moved_map
 from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION, product_problem
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import AffineExpr, dim, symbol

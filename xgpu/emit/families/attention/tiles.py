@@ -6,18 +6,14 @@ from math import prod
 
 from xgpu import ir
 from xgpu.analysis.attention.chained_sums import SumSpace
-from xgpu.analysis.attention.places import PAD, number_of
-from xgpu.analysis.attention.softmax import beyond
 from xgpu.analysis.attention.visible_keys import VisibleKeys
-from xgpu.indexing.access import integers, ranges, shape_of
+from xgpu.indexing.access import ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, linearize, symbol
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.indexing.simplify import Simplifier
 from xgpu.indexing.tiles.product_maps import ROW_BYTES
-from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
-from xgpu.structure import defining_op, dtype_of, producer
+from xgpu.structure import producer
 
 MOST_ROW_BYTES = 512
 """The bytes of the longest rows that are multiplied."""
@@ -149,48 +145,3 @@ def _moved(op: ir.Operation, indices: Sequence[AffineExpr]) -> list[AffineExpr]:
         (number,) = source.variables()[0]
         found[number] = index
     return [found[number] for number in range(len(indices))]
-
-
-def operand_view(value: ir.Value, map_: IndexingMap, arrays: dict[ir.Value, ir.Value]) -> TensorView | str:
-    """Return how tiles of a value are copied from the array in memory that it is moved from."""
-    found = in_memory(value, map_, arrays)
-    if found is None:
-        return "they are computed"
-    array, map_ = found
-    return tensor_view(map_, shape_of(array), dtype_of(array).bits // 8, ROW_BYTES)
-
-
-def in_memory(
-    value: ir.Value, map_: IndexingMap, arrays: dict[ir.Value, ir.Value], converts: bool = False
-) -> tuple[ir.Value, IndexingMap] | None:
-    """Return the one of ``arrays`` that a value is moved from, and the map of its tile; None if it is computed.
-
-    If it ``converts``, what widens floats counts as a move. So does padding with zeros, as copies have it, if all of it
-    is beyond the bounds of the tile.
-    """
-    while value not in arrays:
-        op = defining_op(value)
-        if op is not None and op.name == PAD and _is_left_out(op, map_):
-            value, map_ = op.operands[0], _read(map_, op)
-            continue
-        if op is None or len(op.operands) != 1 or (op.name == "stablehlo.convert" and not converts):
-            return None
-        value, map_ = op.operands[0], _read(map_, op)
-    return value, map_
-
-
-def _read(map_: IndexingMap, op: ir.Operation) -> IndexingMap:
-    """Return the map of a tile of the first operand, from that of the result."""
-    results = map_.compose(accesses(op)[0].map).results
-    return IndexingMap(map_.dims, map_.symbols, results, map_.constraints).with_simple_results()
-
-
-def _is_left_out(pad: ir.Operation, map_: IndexingMap) -> bool:
-    """Whether padding is of zeros, which the constraints on a tile of the result leave out."""
-    simplifier = Simplifier(map_.dims, map_.symbols)
-    known = {(simplifier.simplify(each), bound) for each, bound in map_.constraints}
-    return (
-        number_of(pad.operands[1]) == 0
-        and not any(integers(pad, "interior_padding"))
-        and known >= set(beyond(pad, map_))
-    )
