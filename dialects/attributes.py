@@ -166,13 +166,6 @@ def schedule_values(attribute: ir.Attribute) -> dict[str, int]:
 
 
 MAP = AttributeKind("an indexing map", _is_map, map_attribute, map_of, _map_problem)
-MAPS = AttributeKind(
-    "an array of indexing maps",
-    lambda attribute: isinstance(attribute, ir.ArrayAttr) and all(_is_map(each) for each in attribute),
-    lambda maps: ir.ArrayAttr.get([map_attribute(each) for each in maps]),
-    lambda attribute: tuple(map_of(each) for each in ir.ArrayAttr(attribute)),
-    lambda attribute: next((problem for each in ir.ArrayAttr(attribute) if (problem := _map_problem(each))), None),
-)
 SYMBOL = AttributeKind(
     "a function's symbol",
     lambda attribute: isinstance(attribute, ir.FlatSymbolRefAttr),

@@ -204,37 +204,23 @@ class _Expansion:
         symbols = [ir.stablehlo.iota(type_, number) for number in range(len(shape))]
         holds = None
         if isinstance(op, GatherTileOp):
-            read, holds = _read_numbers(op, dims, symbols)
-            dims += read
+            clamps = map_.dims[len(op.at) :]
+            dims += [_clamped(value, clamp) for value, clamp in zip(op.numbers, clamps, strict=True)]
         parts = [_evaluate(each, dims, symbols, shape) for each in map_.results]
         for expression, bound in map_.constraints:
-            holds = _both(holds, _within(_evaluate(expression, dims, symbols, shape), bound))
+            value = _evaluate(expression, dims, symbols, shape)
+            for direction, limit in (("GE", bound.lower), ("LE", bound.upper)):
+                each = _compare(direction, value, _constant(limit, shape))
+                holds = each if holds is None else ir.stablehlo.and_(holds, each)
         return parts, holds
 
 
-def _read_numbers(
-    op: GatherTileOp, dims: Sequence[ir.Value], symbols: Sequence[ir.Value]
-) -> tuple[list[ir.Value], ir.Value | None]:
-    """Return the numbers of each element of a tile that are read from tables, and where these have some."""
-    shape, found, holds = [each.size for each in op.map.symbols], list[ir.Value](), None
-    clamps = op.map.dims[len(dims) :]
-    for table, map_, clamp in zip(op.tables, op.numbers, clamps, strict=True):
-        places = [_evaluate(each, dims, symbols, shape) for each in map_.results]
-        for place, size in zip(places, shape_of(table), strict=True):
-            holds = _both(holds, _within(place, Interval(0, size - 1)))
-        number = convert(_gathered(table, places, shape), "i64")
-        found.append(ir.stablehlo.clamp(_constant(clamp.lower), number, _constant(clamp.upper)))
-    return found, holds
-
-
-def _within(value: ir.Value, bound: Interval) -> ir.Value:
-    """Return where numbers are in an interval."""
-    low, high = (_constant(each, shape_of(value)) for each in (bound.lower, bound.upper))
-    return ir.stablehlo.and_(_compare("GE", value, low), _compare("LE", value, high))
-
-
-def _both(first: ir.Value | None, second: ir.Value) -> ir.Value:
-    return second if first is None else ir.stablehlo.and_(first, second)
+def _clamped(value: ir.Value, clamp: Interval) -> ir.Value:
+    """Return numbers within an interval, of i64: those without signs are large at most."""
+    unsigned = ir.IntegerType(element_of(value)).is_unsigned
+    if unsigned and dtype_of(value).bits == 64:
+        value = ir.stablehlo.minimum(value, splat(clamp.upper, value.type))
+    return ir.stablehlo.clamp(_constant(clamp.lower), convert(value, "i64"), _constant(clamp.upper))
 
 
 def _gathered(array: ir.Value, places: Sequence[ir.Value], shape: Sequence[int]) -> ir.Value:

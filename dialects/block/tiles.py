@@ -6,7 +6,7 @@ All has value semantics. What is computed from tiles is StableHLO, whose operand
 from collections.abc import Iterator, Mapping, Sequence
 
 from xgpu import ir
-from xgpu.dialects.attributes import INTEGER, INTEGERS, MAP, MAPS
+from xgpu.dialects.attributes import INTEGER, INTEGERS, MAP
 from xgpu.dialects.base import ANY, INDEX, TENSOR, Attribute, BodyOp, DeclaredOp, Values, declare
 from xgpu.dialects.discardable import MAX_GRID
 from xgpu.dialects.namespace import XgpuDialect, carried_problems
@@ -139,19 +139,18 @@ class TileOp(DeclaredOp):
 @ir.register_operation(XgpuDialect)
 @declare
 class GatherTileOp(DeclaredOp):
-    """A tile of an array at indices that are read from other arrays, as a cache in pages has its keys.
+    """A tile of an array at indices that are numbers of other tiles, as a cache in pages has its keys.
 
-    The dimensions of the map are the numbers of block and step, then one for each of the ``tables``. An element's
-    numbers there are those of its table at the indices to which the map of ``numbers`` leads, clamped to the
-    dimension. Where these are outside of the table, or a constraint of the map does not hold, the element is zero.
+    The dimensions of the map are the numbers of block and step, then one for each of ``numbers``, tiles of the same
+    shape: those that an element has there, clamped to the dimension. Where a constraint of the map does not hold, the
+    element is zero, whatever its numbers are.
 
     ```mlir
-    %k = "xgpu.gather_tile"(%pages, %table, %i, %step) {
-        map = #xgpu.map<(d0, d1, d2)[s0, s1] -> (d2, s0 mod 64, s1),
-            d0 in [0, 7], d1 in [0, 31], d2 in [0, 4095], s0 in [0, 127], s1 in [0, 63]>,
-        numbers = [#xgpu.map<(d0, d1)[s0, s1] -> (d0, d1 * 2 + s0 floordiv 64),
-            d0 in [0, 7], d1 in [0, 31], s0 in [0, 127], s1 in [0, 63]>]}
-        : (tensor<4096x64x64xbf16>, tensor<8x64xi32>, index, index) -> tensor<128x64xbf16>
+    %page = "xgpu.tile"(%table, %i, %step) {map = #xgpu.map<(d0, d1)[s0, s1] -> (d0, d1 * 2 + s0 floordiv 64),
+        d0 in [0, 7], d1 in [0, 31], s0 in [0, 127], s1 in [0, 63]>} : (tensor<8x64xi32>, ...) -> tensor<128x64xi32>
+    %k = "xgpu.gather_tile"(%pages, %page, %i, %step) {map = #xgpu.map<(d0, d1, d2)[s0, s1] -> (d2, s0 mod 64, s1),
+        d0 in [0, 7], d1 in [0, 31], d2 in [0, 4095], s0 in [0, 127], s1 in [0, 63]>}
+        : (tensor<4096x64x64xbf16>, tensor<128x64xi32>, index, index) -> tensor<128x64xbf16>
     ```
     """
 
@@ -159,18 +158,16 @@ class GatherTileOp(DeclaredOp):
     TRAITS = Traits(reads=0)
     OPERANDS = (
         Values("array", TENSOR, "What to read."),
-        Values("tables", TENSOR, "Integers, with signs.", count=lambda op: len(op.numbers)),
+        Values("numbers", TENSOR, "Tiles of integers.", count=lambda op: _count_of_numbers(op)),
         _AT,
     )
     RESULTS = (Values("tile", TENSOR, "Its shape is that of the map's range variables."),)
     ATTRIBUTES = (
         Attribute("map", MAP, "From block, step and numbers, and the indices in the tile, to those in the array."),
-        Attribute("numbers", MAPS, "From block and step, and the indices in the tile, to those in each table."),
     )
     map: IndexingMap
-    numbers: tuple[IndexingMap, ...]
     array: ir.Value
-    tables: list[ir.Value]
+    numbers: list[ir.Value]
     at: list[ir.Value]
     tile: ir.Value
 
@@ -178,35 +175,36 @@ class GatherTileOp(DeclaredOp):
     def build(
         cls,
         array: ir.Value,
-        tables: Sequence[ir.Value],
+        numbers: Sequence[ir.Value],
         at: Sequence[ir.Value],
         map_: IndexingMap,
-        numbers: Sequence[IndexingMap],
         element: ir.Type,
     ) -> ir.Value:
         """Create the operation and return the tile, whose elements' type is given."""
         type_ = ir.RankedTensorType.get(_shape(map_), element)
-        described = {"map": map_, "numbers": tuple(numbers)}
-        return cls.create([array, *tables, *at], [type_], described).operation.results[0]
+        return cls.create([array, *numbers, *at], [type_], {"map": map_}).operation.results[0]
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
-        """The map fits the array, the tile and the numbers; and so do those that lead to each table."""
-        count, tables = len(self.at), len(self.tables)
-        if len(self.map.dims) != count + tables:
+        """The map fits the array, the tile and the numbers, which are integers from 0."""
+        count, numbers = len(self.at), len(self.numbers)
+        if len(self.map.dims) != count + numbers:
             wanted = f"{len(self.map.dims)} numbers, one for each dimension of the map"
-            yield f"expected {wanted}, got {count} of block and step and {tables} of tables"
+            yield f"expected {wanted}, got {count} of block and step and {numbers} tiles"
             return
-        yield from _map_problems(self.map, self.array, self.tile, [*self.at, *self.tables])
-        for number, (map_, table) in enumerate(zip(self.numbers, self.tables, strict=True)):
-            type_, whole = ir.RankedTensorType(table.type), self.map
+        yield from _map_problems(self.map, self.array, self.tile, [*self.at, *self.numbers])
+        for position, value in enumerate(self.numbers, count):
+            type_, clamp = ir.RankedTensorType(value.type), self.map.dims[position]
             if not isinstance(type_.element_type, ir.IntegerType) or type_.element_type.width == 1:
-                yield f"expected a table of integers, got {type_}"
-            elif (map_.dims, map_.symbols) != (whole.dims[:count], whole.symbols) or map_.constraints:
-                yield f"expected 'numbers' of the map's first {count} dimensions and its range variables, got {map_}"
-            elif len(map_.results) != type_.rank:
-                yield f"expected 'numbers' that lead to {type_.rank} indices for {type_}, got {len(map_.results)}"
-            elif whole.dims[count + number].lower:
-                yield f"expected numbers from 0, got a map with d{count + number} in {whole.dims[count + number]}"
+                yield f"expected numbers that are integers, got {type_}"
+            elif list(type_.shape) != _shape(self.map):
+                yield f"expected numbers for each element of the tile, of shape {_shape(self.map)}, got {type_}"
+            elif clamp.lower:
+                yield f"expected numbers from 0, got a map with d{position} in {clamp}"
+
+
+def _count_of_numbers(op: GatherTileOp) -> int:
+    """Return how many tiles follow the array among the operands."""
+    return sum(isinstance(each.type, ir.RankedTensorType) for each in list(op.operation.operands)[1:])
 
 
 @ir.register_operation(XgpuDialect)

@@ -9,8 +9,8 @@ from xgpu.dialects.block.matrices import MatrixLayout
 from xgpu.dialects.block.memory import ArrayPointerOp
 from xgpu.dialects.block.tiles import GatherTileOp, InsertTileOp, ReadTile, TileOp
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
-from xgpu.emit.builders import extract
-from xgpu.indexing.access import ranges, shape_of
+from xgpu.dtypes import DType
+from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -20,7 +20,8 @@ from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.passes.support.arith_builder import constant, integer_type
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_index
-from xgpu.passes.tiles.block_program import PASS
+from xgpu.passes.tiles.block_program import PASS, read_tiles
+from xgpu.passes.tiles.fragment_code import FragmentCode
 from xgpu.passes.tiles.ring import as_i32
 from xgpu.passes.tiles.structured import Values
 from xgpu.records import dataclass
@@ -34,42 +35,54 @@ ATOM_BYTES = 8 * SWIZZLE
 
 @dataclass(frozen=True)
 class Lookup:
-    """The ``parts`` of a tile and the ``tables`` that their numbers are read from."""
+    """The ``parts`` of a tile and the tiles that their ``numbers`` are of."""
 
-    tables: tuple[ir.Value, ...]
+    numbers: tuple[ir.Value, ...]
     parts: TileParts
+
+    @classmethod
+    def of(cls, op: GatherTileOp, shape: tuple[int, ...], size: int) -> "tuple[Lookup | None, TensorView] | str":
+        """Return how a tile is looked up, of an array of a shape and elements of so many bytes; or why it is not."""
+        reads = [each for value in op.numbers for each in read_tiles(op.operation, value, "tiles of integers", ())]
+        gathered = Gathered(op.map, tuple(each.map for each in reads), len(op.numbers))
+        found = gathered_view(gathered, shape, size, SWIZZLE)
+        return found if isinstance(found, str) else (cls(tuple(op.numbers), found[0]), found[1])
 
     @property
     def reached(self) -> tuple[Interval, ...]:
         """The ranges of the dimensions of a part's map, with numbers beyond the last one."""
         *dims, part = self.parts.map.dims
-        count = len(dims) - len(self.tables)
+        count = len(dims) - len(self.numbers)
         return (*dims[:count], *(Interval(0, each.upper + 1) for each in dims[count:]), part)
 
-    def numbers(self, at: Values, part: int) -> Values:
-        """Read the numbers of a part: beyond the last ones if it has no elements, so that its box is of zeros."""
-        where, found = [*at, create_index(part)], []
-        clamps = self.parts.map.dims[len(at) :]
-        for table, map_, clamp in zip(self.tables, self.parts.numbers, clamps, strict=False):
-            inside = InDomainOp.build(map_, where) if map_.constraints else None
-            indices = ApplyIndexingOp.build(replace(map_, constraints=()), where) if map_.results else []
+    def at(self, place: Values, part: int) -> Values:
+        """Compute the numbers of a part: beyond the last ones if it has no elements, so that its box is of zeros."""
+        where = [*place, create_index(part)]
+        element = [create_index(0), create_index(0)]
+        element[self.parts.along] = create_index(part * self.parts.rows)
+        code = FragmentCode(place, element, {}, IndexingMap((), (), ()))
+        inside = InDomainOp.build(self.parts.inside, where) if self.parts.inside.constraints else None
+        clamps, found = self.parts.map.dims[len(place) :], []
+        for value, clamp in zip(self.numbers, clamps, strict=False):
+            number = _clamped(code.value(value), dtype_of(value), clamp.upper)
             if inside is not None:
-                # What is not inside is read where the table begins, and dropped.
-                indices = [ir.arith.select(inside, each, create_index(0)) for each in indices]
-            read = _widened(extract(table, indices), clamp.upper + 1)
-            low, high, beyond = (constant(each, read.type) for each in (0, clamp.upper, clamp.upper + 1))
-            number = ir.arith.minsi(ir.arith.maxsi(read, low), high)
-            if inside is not None:
-                number = ir.arith.select(inside, number, beyond)
+                number = ir.arith.select(inside, number, constant(clamp.upper + 1, number.type))
             found.append(ir.arith.index_cast(ir.IndexType.get(), number))
         return found
 
 
-def _widened(number: ir.Value, most: int) -> ir.Value:
-    """Return an integer in a type that has room for so large ones: i32, as coordinates are, if that suffices."""
-    width = ir.IntegerType(number.type).width
-    bits = max(width, 32 if most < 1 << 31 else 64)
-    return number if bits == width else ir.arith.extsi(integer_type(bits), number)
+def _clamped(number: ir.Value, dtype: DType, most: int) -> ir.Value:
+    """Return an integer from 0 to ``most``, in a type that has room for one more: i32, as coordinates are, if it has.
+
+    What has no sign is as large in a wider type; in the widest it may be so large that there it would have one.
+    """
+    bits = max(dtype.bits, 32 if most + 1 < 1 << 31 else 64)
+    extend = ir.arith.extui if dtype.is_unsigned else ir.arith.extsi
+    wide = number if bits == dtype.bits else extend(integer_type(bits), number)
+    low, high = (constant(each, wide.type) for each in (0, most))
+    if dtype.is_unsigned:
+        return ir.arith.minui(wide, high)
+    return ir.arith.minsi(ir.arith.maxsi(wide, low), high)
 
 
 @dataclass(frozen=True)
@@ -92,22 +105,20 @@ class Boxes:
         type_ = ir.RankedTensorType(array.type)
         if not (size := copies.element_bytes(type_.element_type)):
             refuse(PASS, op.operation, f"the tile cannot be copied as boxes: elements of {type_.element_type}")
-        shape, lookup, map_ = tuple(type_.shape), None, op.map
+        shape = tuple(type_.shape)
         if isinstance(op, GatherTileOp):
-            sizes = tuple(tuple(shape_of(each)) for each in op.tables)
-            found = gathered_view(Gathered(op.map, op.numbers, sizes), shape, size, SWIZZLE)
-            parts, view = (None, found) if isinstance(found, str) else found
-            if parts is not None:
-                lookup, map_ = Lookup(tuple(op.tables), parts), parts.map
+            found = Lookup.of(op, shape, size)
         else:
             view = tensor_view(op.map, shape, size, SWIZZLE)
-        if isinstance(view, str):
-            refuse(PASS, op.operation, f"the tile cannot be copied as boxes: {view}")
-        return cls(view, map_, array, type_.element_type, lookup=lookup)
+            found = view if isinstance(view, str) else (None, view)
+        if isinstance(found, str):
+            refuse(PASS, op.operation, f"the tile cannot be copied as boxes: {found}")
+        lookup, view = found
+        return cls(view, op.map if lookup is None else lookup.parts.map, array, type_.element_type, lookup=lookup)
 
     @property
     def parts(self) -> int:
-        """The parts of the tile that are copied one by one, as their numbers are read from tables."""
+        """The parts of the tile that are copied one by one, as they have numbers of their own."""
         return 1 if self.lookup is None else self.lookup.parts.count
 
     @property

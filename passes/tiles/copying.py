@@ -10,7 +10,7 @@ from xgpu.passes.tiles.structured import Values
 from xgpu.records import dataclass
 
 _READ_AHEAD = 4
-"""Parts of a tile whose numbers are read at once: the thread that copies has few registers."""
+"""Parts of a tile whose numbers are computed at once: the thread that copies has few registers."""
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ def copy_tile(source: CopySource, rank: ir.Value, slot: ir.Value, full: ir.Value
 
 
 def copy_parts(source: CopySource, slot: ir.Value, full: ir.Value, at: Values) -> None:
-    """Copy a tile part by part, each at the numbers that are read for it, of a few parts at once; by a block alone."""
+    """Copy a tile part by part, each at its numbers, of a few parts at once; by a block alone."""
     boxes = source.boxes
     assert boxes.lookup is not None
     for first in range(0, boxes.parts, _READ_AHEAD):
         several = range(first, min(first + _READ_AHEAD, boxes.parts))
-        numbers = [boxes.lookup.numbers(at, part) for part in several]
+        numbers = [boxes.lookup.at(at, part) for part in several]
         for part, read in zip(several, numbers, strict=True):
             for panel in range(boxes.view.panels):
                 place = panel * boxes.panel_bytes + part * boxes.view.rows * boxes.row_bytes

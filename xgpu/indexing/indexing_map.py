@@ -115,8 +115,9 @@ class IndexingMap:
         domain = simplify_domain(self.dims, self.symbols, self.constraints)
         if domain is None:
             return (EMPTY,) * len(self.results)
-        known = Ranges(domain.dims, domain.symbols, domain.facts())
-        return tuple(known.interval(each) for each in self.results)
+        known, bounds = Ranges(domain.dims, domain.symbols, domain.facts()), dict(self.constraints)
+        found = [(known.interval(each), bounds.get(each)) for each in self.results]
+        return tuple(each if bound is None else each.intersect(bound) for each, bound in found)
 
     def domain_checks(self, dims: Sequence[Interval], symbols: Sequence[Interval]) -> tuple[Constraint, ...]:
         """The conditions that put variables with these wider ranges in the domain, cheapest first."""

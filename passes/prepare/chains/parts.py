@@ -8,6 +8,7 @@ from xgpu.analysis.attention.gradient import Gradient
 from xgpu.analysis.attention.places import is_tiled, keeps_numbers
 from xgpu.dialects.attributes import WEIGHT
 from xgpu.dialects.chain import ChainOp
+from xgpu.emit.families.attention.sources import LOOKUPS
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
@@ -39,7 +40,7 @@ class Taken:
     """The choice of a chain's operations: those that are ``inner``, and of others those that are cheap.
 
     Operands of products that are ``moved`` are moved in the chain, by operations named in ``moves`` and by what widens
-    floats. What ``is_read`` is an array, however cheap it is.
+    floats; where these look up elements, by numbers that are cheap. What ``is_read`` is an array, however cheap it is.
     """
 
     inner: frozenset[ir.Operation]
@@ -149,7 +150,11 @@ def _reached(
         others += not is_known
         found[op] = None
         moved = taken.moved.get(op, ())
-        pending += [(operand, is_moved or operand in moved) for operand in reversed(op.operands)]
+        looks_up = is_moved and op.name in LOOKUPS
+        pending += [
+            (operand, (is_moved and not (looks_up and number)) or operand in moved)
+            for number, operand in reversed(list(enumerate(op.operands)))
+        ]
     return found, inputs
 
 

@@ -73,8 +73,8 @@ class FindChains(BlockRewrite):
     weights may have factors, such as a dropout's, which are in memory or made of indices. With a sink, rows have other
     divisors.
 
-    Keys and values that are gathered, as from a cache in pages or of one layer of several, are so in the chain, if tiles
-    consist of rows that lie together. A gradient reads them again, from memory.
+    Keys and values that are gathered, as from a cache in pages or of one layer of several, are so in the chain, if
+    tiles consist of rows that lie together. A gradient reads them again, from memory.
 
     Where a gradient reads what lies between the products, attention stores of each row its largest logit and the sum of
     its weights, too, and the gradient's products become chains that compute the weights again: one of those with a
@@ -178,10 +178,11 @@ class FindChains(BlockRewrite):
         arranged = Arrangement.of(gradient)
         if not _is_faster(gradient, arranged, target, has_result, parts):
             return []
-        if not gradient.ends and _is_of_computed_matrices(attention, target):
+        tried = _moves(gradient, target)
+        if not tried:
             remark(self.NAME, op, "attention is left in parts: sums read what keys and values are computed of once")
             return []
-        replaced = _replaced(gradient, arranged)
+        replaced = _replaced(gradient, arranged, tried)
         if isinstance(replaced, str):
             remark(self.NAME, op, f"attention is left in parts: {replaced}")
             return []
@@ -275,7 +276,34 @@ def _adds_products(attention: Attention, parts: int) -> bool:
     return False
 
 
-def _replaced(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Value] | str:
+def _moves(gradient: Gradient, target: Device) -> list[frozenset[str]]:
+    """Return the operations by which operands may be moved in a chain, the first for which there is a kernel is taken.
+
+    None if sums read what keys and values are computed of, once; but for a chain that gathers them.
+    """
+    plain = [MOVES | {_SLICE}, MOVES, frozenset[str]()]
+    if gradient.ends:
+        # A gradient reads them again, from memory.
+        return plain
+    attention = gradient.attention
+    gathered = [MOVES | {_SLICE} | LOOKUPS]
+    if not _is_of_computed_matrices(attention, target):
+        return gathered + plain
+    return gathered if all(map(_is_gathered, (attention.key_rows, attention.values))) else []
+
+
+def _is_gathered(value: ir.Value) -> bool:
+    """Whether a value is moved from what is gathered of an array that nothing computes."""
+    looked_up = False
+    while (op := defining_op(value)) is not None and op.name in (*MOVES, _SLICE, *LOOKUPS):
+        looked_up |= op.name in LOOKUPS
+        value = op.operands[0]
+    return looked_up and is_argument(value)
+
+
+def _replaced(
+    gradient: Gradient, arranged: Arrangement, tried: Sequence[frozenset[str]]
+) -> Mapping[ir.Value, ir.Value] | str:
     """Write the chains of a gradient, and what they read; return the replacements of values.
 
     All is left as it was if there is no kernel for one of them: why is returned.
@@ -286,7 +314,7 @@ def _replaced(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir
     before = _operations(block) if gradient.ends else []
     rewritten = with_quotients(gradient.attention) if gradient.ends else {}
     elements = tuple(rewritten.get(value, value) for value in gradient.elements)
-    replaced = _write(replace(gradient, elements=elements), arranged)
+    replaced = _write(replace(gradient, elements=elements), arranged, tried)
     if not isinstance(replaced, str):
         return {**replaced, **rewritten}
     # Attention that is refused has not been written; what its gradient is made of may have been.
@@ -301,18 +329,18 @@ def _replaced(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir
     return replaced
 
 
-def _write(gradient: Gradient, arranged: Arrangement) -> Mapping[ir.Value, ir.Value] | str:
+def _write(
+    gradient: Gradient, arranged: Arrangement, tried: Sequence[frozenset[str]]
+) -> Mapping[ir.Value, ir.Value] | str:
     """Write the chains of attention, and of its gradient if there is one; return the replacements of values."""
     attention = gradient.attention
     # Sums of a gradient know the result in another shape, not in another order of its elements.
     stage = gradient.stage
     last = last_moved(stage, attention.element_bytes, _RESHAPES if gradient.sums else MOVED)
     rows = list(attention.row_values) if gradient.ends or gradient.rows else []
-    # A gradient reads them again, from memory.
-    lookups = frozenset[str]() if gradient.ends else LOOKUPS
     problems = []
     for result in (results := moved_stages(last)):
-        chain = _write_attention(attention, [result, *rows], arranged, lookups)
+        chain = _write_attention(attention, [result, *rows], arranged, tried)
         if not isinstance(chain, str):
             break
         problems.append(chain)
@@ -359,12 +387,9 @@ def _write_rows(gradient: Gradient, chain: ir.Operation) -> Mapping[ir.Value, ir
 
 
 def _write_attention(
-    attention: Attention, results: Sequence[ir.Value], arranged: Arrangement, lookups: frozenset[str]
+    attention: Attention, results: Sequence[ir.Value], arranged: Arrangement, tried: Sequence[frozenset[str]]
 ) -> ir.Operation | str:
-    """Write the chain of attention; return it, or why there is no kernel for it.
-
-    Keys and values may be gathered in it by ``lookups``.
-    """
+    """Write the chain of attention, whose operands are moved by some operations; return it, or why it has no kernel."""
     result = results[0]
     slice_ = backward_slice(results, lambda value: not _is_after(value, attention.first))
     inner = frozenset(depending(in_order((*slice_, attention.first)), [attention.first.results[0]]))
@@ -374,7 +399,7 @@ def _write_attention(
     }
     inner |= arranged.slices
     problems = []
-    for moves in dict.fromkeys((MOVES | {_SLICE} | lookups, MOVES | {_SLICE}, MOVES, frozenset[str]())):
+    for moves in tried:
         parts = ChainParts.of(results, Taken(inner, moved, moves, arranged.copies.__contains__))
         if (problem := attention_problem(attention, result, {value: value for value in parts.inputs})) is not None:
             problems.append(problem)

@@ -25,7 +25,17 @@ from xgpu.passes.tiles.block_program import PASS, check_numbers, gathered_operan
 from xgpu.passes.tiles.chains.powers import Powers
 from xgpu.passes.tiles.chains.spreads import ScalarForm
 from xgpu.records import dataclass
-from xgpu.structure import block_of, body_of, defining_op, dtype_of, is_result_of, producer, users_of
+from xgpu.structure import (
+    backward_slice,
+    block_of,
+    body_of,
+    defining_op,
+    dtype_of,
+    is_argument,
+    is_result_of,
+    producer,
+    users_of,
+)
 
 _Reads = TileOp | GatherTileOp | IndexTileOp
 _ADD = "stablehlo.add"
@@ -289,6 +299,7 @@ def _check_operations(program: ChainProgram, block: ir.Block) -> None:
     special = {program.steps.operation, *(each.op for each in program.products)}
     special |= {each.operation for each in program.stores}
     special |= {producer(each.op.operands[1]) for each in program.products}
+    special |= _numbers(program, block)
     for each in (view.operation for view in list(block.operations)[:-1]):
         if each in special or isinstance(each.opview, _Reads):
             _check_at(program, each, block)
@@ -301,6 +312,13 @@ def _check_operations(program: ChainProgram, block: ir.Block) -> None:
                 refuse(PASS, each, f"expected tiles of {program.rows} rows, got {value.type}")
         if problem := _problem(each):
             refuse(PASS, each, problem)
+
+
+def _numbers(program: ChainProgram, block: ir.Block) -> set[ir.Operation]:
+    """Return the operations that compute where tiles are gathered, by the thread that copies them."""
+    gathered = [each for each in program.fed if isinstance(each, GatherTileOp)]
+    values = [value for each in gathered for value in each.numbers]
+    return {op for op in backward_slice(values, lambda value: is_argument(value)) if op.block == block}
 
 
 def _check_at(program: ChainProgram, op: ir.Operation, block: ir.Block) -> None:

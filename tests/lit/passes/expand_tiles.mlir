@@ -76,22 +76,24 @@ module attributes {xgpu.level = "tiles"} {
 
 // -----
 
-// A number that is read is clamped, and where its table has none the element is zero.
+// Numbers are clamped, those without signs before they are of a type that has one.
 
-// CHECK-LABEL: func.func @main(%arg0: tensor<5x4xf32>, %arg1: tensor<3xi32>) -> tensor<16xf32>
-// CHECK:         %[[LOW:.*]] = stablehlo.compare GE
-// CHECK:         %[[HIGH:.*]] = stablehlo.compare LE
-// CHECK:         %[[HOLDS:.*]] = stablehlo.and %[[LOW]], %[[HIGH]]
+// CHECK-LABEL: func.func @main(%arg0: tensor<5x4xf32>, %arg1: tensor<4xi32>, %arg2: tensor<i64>) -> tensor<16xf32>
 // CHECK:         %[[READ:.*]] = "stablehlo.gather"(%arg1,
-// CHECK:         %[[NUMBER:.*]] = stablehlo.convert %[[READ]] : (tensor<8xi32>) -> tensor<8xi64>
-// CHECK:         stablehlo.clamp %{{.*}}, %[[NUMBER]], %{{.*}} : (tensor<i64>, tensor<8xi64>, tensor<i64>) -> tensor<8xi64>
-// CHECK:         %[[FOUND:.*]] = "stablehlo.gather"(%arg0,
-// CHECK:         stablehlo.select %[[HOLDS]], %[[FOUND]]
+// CHECK:         %[[FIRST:.*]] = stablehlo.bitcast_convert %{{.*}} : (tensor<8xi64>) -> tensor<8xui64>
+// CHECK:         %[[LONG:.*]] = stablehlo.convert %[[READ]] : (tensor<8xi32>) -> tensor<8xi64>
+// CHECK:         stablehlo.clamp %{{.*}}, %[[LONG]], %{{.*}} : (tensor<i64>, tensor<8xi64>, tensor<i64>) -> tensor<8xi64>
+// CHECK:         %[[LEAST:.*]] = stablehlo.minimum %[[FIRST]], %{{.*}} : tensor<8xui64>
+// CHECK:         %[[SIGNED:.*]] = stablehlo.convert %[[LEAST]] : (tensor<8xui64>) -> tensor<8xi64>
+// CHECK:         stablehlo.clamp %{{.*}}, %[[SIGNED]], %{{.*}}
+// CHECK:         "stablehlo.gather"(%arg0,
 module attributes {xgpu.level = "tiles"} {
-  func.func @kernel(%x: tensor<5x4xf32>, %table: tensor<3xi32>, %out: tensor<16xf32>) -> tensor<16xf32> attributes {xgpu.kernel, xgpu.inputs = 2 : i64} {
+  func.func @kernel(%x: tensor<5x4xf32>, %table: tensor<4xi32>, %first: tensor<i64>, %out: tensor<16xf32>) -> tensor<16xf32> attributes {xgpu.kernel, xgpu.inputs = 3 : i64} {
     %all = "xgpu.blocks"(%out) ({
     ^bb0(%i: index, %array: tensor<16xf32>):
-      %tile = "xgpu.gather_tile"(%x, %table, %i) {map = #xgpu.map<(d0, d1)[s0] -> (d1, s0 mod 4), d0 in [0, 1], d1 in [0, 4], s0 in [0, 7]>, numbers = [#xgpu.map<(d0)[s0] -> (d0 * 2 + s0 floordiv 4), d0 in [0, 1], s0 in [0, 7]>]} : (tensor<5x4xf32>, tensor<3xi32>, index) -> tensor<8xf32>
+      %row = "xgpu.tile"(%table, %i) {map = #xgpu.map<(d0)[s0] -> (d0 * 2 + s0 floordiv 4), d0 in [0, 1], s0 in [0, 7]>} : (tensor<4xi32>, index) -> tensor<8xi32>
+      %column = "xgpu.tile"(%first, %i) {map = #xgpu.map<(d0)[s0] -> (), d0 in [0, 1], s0 in [0, 7]>} : (tensor<i64>, index) -> tensor<8xui64>
+      %tile = "xgpu.gather_tile"(%x, %row, %column, %i) {map = #xgpu.map<(d0, d1, d2)[s0] -> (d1, s0 mod 2 + d2), d0 in [0, 1], d1 in [0, 4], d2 in [0, 2], s0 in [0, 7]>} : (tensor<5x4xf32>, tensor<8xi32>, tensor<8xui64>, index) -> tensor<8xf32>
       %new = "xgpu.insert_tile"(%tile, %array, %i) {map = #xgpu.map<(d0)[s0] -> (d0 * 8 + s0), d0 in [0, 1], s0 in [0, 7]>} : (tensor<8xf32>, tensor<16xf32>, index) -> tensor<16xf32>
       "xgpu.yield"(%new) : (tensor<16xf32>) -> ()
     }) {grid = array<i64: 2>} : (tensor<16xf32>) -> tensor<16xf32>

@@ -1,6 +1,6 @@
 """Tiles of arrays at indices that are read from others: their parts that each have the same indices, such as pages."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from xgpu.indexing.affine import AffineExpr, Dim, dim, symbol
 from xgpu.indexing.constraints import Constraint
@@ -16,16 +16,15 @@ ROW_GROUP = 8
 
 @dataclass(frozen=True)
 class Gathered:
-    """A tile at the numbers of block and step, and at numbers that are read from tables.
+    """A tile at the numbers of block and step, and at other numbers, each of which is known for each of its elements.
 
-    ``map`` leads from these, and the indices in the tile, to the array's. ``numbers`` lead from the numbers of block
-    and step, and the indices in the tile, to where each table has its number, which is outside of it where nothing is.
-    ``sizes`` are the shapes of the tables.
+    ``map`` leads from these, and the indices in the tile, to the array's. What the numbers are made of is read where
+    ``reads`` lead from the numbers of block and step, and the indices in the tile.
     """
 
     map: IndexingMap
-    numbers: tuple[IndexingMap, ...]
-    sizes: tuple[tuple[int, ...], ...]
+    reads: tuple[IndexingMap, ...]
+    numbers: int
 
 
 @dataclass(frozen=True)
@@ -33,14 +32,14 @@ class TileParts:
     """The parts of a gathered tile along its dimension ``along``, one after the other.
 
     ``map`` leads from the dimensions of the tile's map, the number of the part, and the indices in the part, to those
-    in the array. ``numbers`` lead from the numbers of block and step, and that of the part, to where its number is in
-    each table. The part has elements where the constraints of ``numbers`` hold.
+    in the array. The part has elements where the constraints of ``inside`` hold, of the numbers of block and step and
+    that of the part.
     """
 
     along: int
     count: int
     map: IndexingMap
-    numbers: tuple[IndexingMap, ...]
+    inside: IndexingMap
 
     @property
     def rows(self) -> int:
@@ -63,7 +62,7 @@ def gathered_view(
                 problem = view
             elif view.inner == along:
                 problem = "its parts are not of whole rows in memory"
-            elif any(each.constraints for each in parts.numbers) and not _ends(tile, view):
+            elif parts.inside.constraints and not _ends(tile, view):
                 problem = "not all of its parts are in the array"
             else:
                 return parts, view
@@ -72,7 +71,7 @@ def gathered_view(
 
 def _ends(tile: Gathered, view: TensorView) -> bool:
     """Whether a box is outside of the tensor if all numbers are one more than they may be."""
-    read = range(len(tile.map.dims) - len(tile.numbers), len(tile.map.dims))
+    read = range(len(tile.map.dims) - tile.numbers, len(tile.map.dims))
     for each in view.dimensions:
         ((atom, factor),) = each.start.terms if len(each.start.terms) == 1 else ((None, 0),)
         is_read = isinstance(atom, Dim) and atom.index in read and not each.start.constant
@@ -109,13 +108,11 @@ def _divided(tile: Gathered, along: int, count: int, is_cut: bool) -> TileParts 
     def inside(expression: AffineExpr) -> AffineExpr:
         return simplifier.simplify(expression.substitute(None, {along: dim(part) * rows + symbol(along)}))
 
-    kept, whether = list[Constraint](), list[Constraint]()
-    places = [[inside(each) for each in map_.results] for map_ in tile.numbers]
-    if any(each.variables()[1] for place in places for each in place):
+    # Elements of a part read the same.
+    places = [each for read in tile.reads for each in (*read.results, *(each for each, _ in read.constraints))]
+    if any(inside(each).variables()[1] for each in places):
         return None
-    for place, sizes in zip(places, tile.sizes, strict=True):
-        bounds = [(each, Interval(0, size - 1)) for each, size in zip(place, sizes, strict=True)]
-        whether += [(each, bound) for each, bound in bounds if not bound.contains_interval(each.interval(dims))]
+    kept, whether = list[Constraint](), list[Constraint]()
     for expression, bound in whole.constraints:
         own = inside(expression)
         if is_cut or (own.variables()[1] and along not in own.variables()[1]):
@@ -124,10 +121,13 @@ def _divided(tile: Gathered, along: int, count: int, is_cut: bool) -> TileParts 
             whether.append(common)
         else:
             return None
+    known = len(whole.dims) - tile.numbers
+    if any(known <= number < part for each, _ in whether for number in each.variables()[0]):
+        return None
+    moved = tuple((each.substitute({part: dim(known)}), bound) for each, bound in whether)
+    condition = IndexingMap((*dims[:known], dims[part]), (), (), moved)
     map_ = IndexingMap(dims, symbols, tuple(inside(each) for each in whole.results), tuple(kept))
-    numbers = [_at_part(dims, place, whether, len(places)) for place in places]
-    known = tuple(each for each in numbers if each is not None)
-    return TileParts(along, count, map_, known) if len(known) == len(places) else None
+    return TileParts(along, count, map_, condition)
 
 
 def _of_all_rows(expression: AffineExpr, bound: Interval, along: int, rows: int) -> Constraint | None:
@@ -138,20 +138,3 @@ def _of_all_rows(expression: AffineExpr, bound: Interval, along: int, rows: int)
     if first.variables()[1] or any(each % rows for each in (first.divisor(), bound.lower, bound.upper + 1)):
         return None
     return first, Interval(bound.lower, bound.upper + 1 - rows)
-
-
-def _at_part(
-    dims: Sequence[Interval], place: Sequence[AffineExpr], whether: Sequence[Constraint], tables: int
-) -> IndexingMap | None:
-    """Return the map to a place in a table from the numbers of block and step, and a part, the last of ``dims``.
-
-    None if it depends on what is read from tables.
-    """
-    part = len(dims) - 1
-    count = part - tables
-    moved = {part: dim(count)}
-    results = tuple(each.substitute(moved) for each in place)
-    bounds = tuple((each.substitute(moved), bound) for each, bound in whether)
-    if any(max(each.variables()[0], default=0) > count for each in (*results, *(each for each, _ in bounds))):
-        return None
-    return IndexingMap((*dims[:count], dims[part]), (), results, bounds)

@@ -34,6 +34,15 @@ def _clipped(q: Any, k: Any, v: Any, table: Any) -> Any:
     return _attention(q, keys, values, is_causal=True)
 
 
+def _twice(q: Any, k: Any, v: Any, table: Any, pages: Any) -> Any:
+    return _in_pages(q, k, v, pages[table])
+
+
+def _computed(q: Any, k: Any, v: Any, table: Any, base: Any) -> Any:
+    """Numbers of pages relative to that of each sequence's first one, every other page."""
+    return _clipped(q, k, v, base[:, None] + 2 * table)
+
+
 def _by_heads(q: Any, k: Any, v: Any, table: Any) -> Any:
     """Pages of (page, head, key, width)."""
     turned = (jnp.swapaxes(each[table], 2, 3) for each in (k, v))
@@ -90,7 +99,9 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...], int]] = {
     "pages of 24 keys": (_in_pages, ("bf16[2,70,1,64]", "bf16[20,24,1,64]", "bf16[20,24,1,64]", "s32[2,7]"), 20),
     "clipped": (_clipped, _PAGED, 20),
     "clipped, short numbers": (_clipped, (*_PAGED[:3], "s8[2,13]"), 20),
-    "clipped, long numbers": (_clipped, (*_PAGED[:3], "s32[2,13]"), 20),
+    "clipped, numbers without signs": (_clipped, (*_PAGED[:3], "u32[2,13]"), 20),
+    "numbers of numbers": (_twice, (*_PAGED, "s32[20]"), 20),
+    "computed numbers": (_computed, (*_PAGED, "s32[2]"), 10),
     "by heads": (_by_heads, ("bf16[2,70,4,64]", "bf16[20,4,16,64]", "bf16[20,4,16,64]", "s32[2,13]"), 20),
     "one by one": (_each, _PAGED, 20),
     "of a layer": (_of_layer, ("bf16[2,70,4,64]", "bf16[3,2,200,4,64]", "bf16[3,2,200,4,64]", "s32[]"), 3),
@@ -145,17 +156,8 @@ def test_other_pages_are_not_read(pages: int) -> None:
     np.testing.assert_allclose(np.asarray(found, np.float32), np.asarray(expected, np.float32), atol=2**-6)
 
 
-@pytest.mark.parametrize(
-    ("function", "specs"),
-    [
-        # No eight keys are in one page for sure.
-        (_in_pages, ("bf16[2,70,4,64]", "bf16[20,20,4,64]", "bf16[20,20,4,64]", "s32[2,13]")),
-        # Of numbers without signs those that are too large are clamped, and those of others are negative.
-        (_clipped, (*_PAGED[:3], "u32[2,13]")),
-    ],
-)
-def test_others_are_stored(function: Callable[..., Any], specs: tuple[str, ...]) -> None:
-    program = xgpu.compile(function, *specs)
+def test_pages_of_no_eight_keys_are_stored() -> None:
+    program = xgpu.compile(_in_pages, "bf16[2,70,4,64]", "bf16[20,20,4,64]", "bf16[20,20,4,64]", "s32[2,13]")
     text = program.ir("tiles")
     assert "xgpu.steps" in text
     assert "xgpu.gather_tile" not in text

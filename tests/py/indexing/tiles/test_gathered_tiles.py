@@ -1,12 +1,14 @@
 """Gathered tiles as boxes: the boxes of their parts cover what the tile's maps lead to, and zeros elsewhere."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from xgpu.indexing.affine import linearize
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.gathered_tiles import Gathered, TileParts, gathered_view
 from xgpu.indexing.tiles.tensor_views import TensorView
 
@@ -15,19 +17,20 @@ from .test_tensor_views import ROWS, positions
 _ITEM = 8
 
 
+def _read(table: np.ndarray, map_: IndexingMap, clamp: Interval, at: tuple[int, ...], inside: tuple[int, ...]) -> int:
+    """Return the number of an element, zero where the table has none."""
+    index = map_.evaluate(at, inside)
+    return 0 if index is None else int(np.clip(table[index], clamp.lower, clamp.upper))
+
+
 def _whole(tile: Gathered, tables: list[np.ndarray], shape: tuple[int, ...]) -> dict[tuple[int, ...], int | None]:
     """Return where in the array each element of a tile is for each block and step, None where it is zero."""
-    count, found = len(tile.map.dims) - len(tile.numbers), {}
+    count, found = len(tile.map.dims) - tile.numbers, {}
     place = linearize(tile.map.results, shape)
-    ranges = [range(each.size) for each in (*tile.map.dims[:count], *tile.map.symbols)]
-    for point in itertools.product(*ranges):
+    for point in itertools.product(*(range(each.size) for each in (*tile.map.dims[:count], *tile.map.symbols))):
         at, inside = point[:count], point[count:]
-        read = []
-        for table, map_, clamp in zip(tables, tile.numbers, tile.map.dims[count:], strict=True):
-            index = map_.evaluate(at, inside)
-            is_there = all(0 <= each < size for each, size in zip(index, table.shape, strict=True))
-            read.append(int(np.clip(table[index], clamp.lower, clamp.upper)) if is_there else None)
-        is_known = None not in read and tile.map.contains((*at, *read), inside)
+        read = [_read(*each, at, inside) for each in zip(tables, tile.reads, tile.map.dims[count:], strict=True)]
+        is_known = tile.map.contains((*at, *read), inside)
         found[point] = place.evaluate((*at, *read), inside) if is_known else None
     return found
 
@@ -36,12 +39,14 @@ def _boxes(
     tile: Gathered, tables: list[np.ndarray], parts: TileParts, view: TensorView
 ) -> dict[tuple[int, ...], int | None]:
     """Return the same of the boxes of its parts: those that are nowhere are at numbers beyond the last one."""
-    count, found = len(tile.map.dims) - len(tile.numbers), {}
+    count, found = len(tile.map.dims) - tile.numbers, {}
+    clamps = tile.map.dims[count:]
     for point in itertools.product(*(range(each.size) for each in (*tile.map.dims[:count], parts.map.dims[-1]))):
-        read = []
-        for table, map_, clamp in zip(tables, parts.numbers, tile.map.dims[count:], strict=True):
-            index = map_.evaluate(point)
-            read.append(clamp.upper + 1 if index is None else int(np.clip(table[index], clamp.lower, clamp.upper)))
+        first = [0, 0]
+        first[parts.along] = point[-1] * parts.rows
+        read = [_read(*each, point[:count], tuple(first)) for each in zip(tables, tile.reads, clamps, strict=True)]
+        if not parts.inside.contains(point):
+            read = [each.upper + 1 for each in clamps]
         for inside, place in positions(view, (*point[:count], *read, point[-1])).items():
             moved = list(inside)
             moved[parts.along] += point[-1] * parts.rows
@@ -118,7 +123,13 @@ def test_boxes_of_parts_are_the_tile(
         for name, several in (("d", at), ("s", whole.symbols))
         for number, each in enumerate(several)
     )
-    tile = Gathered(whole, tuple(IndexingMap.parse(f"{each}, {ranges}") for each in numbers), tuple(sizes))
+    reads = [IndexingMap.parse(f"{each}, {ranges}") for each in numbers]
+    bounds = [
+        tuple((each, Interval(0, size - 1)) for each, size in zip(read.results, own, strict=True))
+        for read, own in zip(reads, sizes, strict=True)
+    ]
+    known = (replace(read, constraints=each) for read, each in zip(reads, bounds, strict=True))
+    tile = Gathered(whole, tuple(known), len(numbers))
     found = gathered_view(tile, shape, _ITEM, ROWS)
     assert not isinstance(found, str), found
     parts, view = found
@@ -129,22 +140,21 @@ def test_boxes_of_parts_are_the_tile(
 
 
 @pytest.mark.parametrize(
-    ("map_", "numbers", "sizes", "problem"),
+    ("map_", "numbers", "problem"),
     [
         (
             "(d0, d1)[s0, s1] -> (d1, s1), d0 in [0, 1], d1 in [0, 15], s0 in [0, 15], s1 in [0, 3]",
             "(d0)[s0, s1] -> (d0 * 16 + s0), d0 in [0, 1], s0 in [0, 15], s1 in [0, 3]",
-            (32,),
             "no 8 rows of it have the same numbers",
         ),
         (
-            "(d0, d1)[s0, s1] -> (d1 mod 4, s0 mod 8, s1), d0 in [0, 1], d1 in [0, 7], s0 in [0, 15], s1 in [0, 3]",
+            "(d0, d1)[s0, s1] -> (d1 mod 4, s0 mod 8, s1), d0 in [0, 1], d1 in [0, 7], s0 in [0, 15], s1 in [0, 3], "
+            "d0 * 16 + s0 in [0, 23]",
             "(d0)[s0, s1] -> (d0 * 2 + s0 floordiv 8), d0 in [0, 1], s0 in [0, 15], s1 in [0, 3]",
-            (3,),
             "not all of its parts are in the array",
         ),
     ],
 )
-def test_other_tiles_have_reasons(map_: str, numbers: str, sizes: tuple[int, ...], problem: str) -> None:
-    tile = Gathered(IndexingMap.parse(map_), (IndexingMap.parse(numbers),), (sizes,))
+def test_other_tiles_have_reasons(map_: str, numbers: str, problem: str) -> None:
+    tile = Gathered(IndexingMap.parse(map_), (IndexingMap.parse(numbers),), 1)
     assert gathered_view(tile, (16, 8, 4)[-len(tile.map.results) :], _ITEM, ROWS) == problem

@@ -1,18 +1,20 @@
 """Tiles of a chain's operands in memory: the arrays that they are moved or gathered from, and the maps there."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from xgpu import ir
 from xgpu.analysis.attention.places import PAD, number_of
 from xgpu.analysis.attention.softmax import beyond
 from xgpu.dialects.block.tiles import GatherTileOp, TileOp
+from xgpu.emit.tile_program import TileProgram
 from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.affine import constant, dim
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.simplify import Simplifier
+from xgpu.indexing.tiles.element_tiles import can_be_tiled, then
 from xgpu.indexing.tiles.gathered_tiles import Gathered, gathered_view
 from xgpu.indexing.tiles.product_maps import ROW_BYTES
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
@@ -21,21 +23,23 @@ from xgpu.structure import defining_op, dtype_of, element_of
 
 LOOKUPS = frozenset(("stablehlo.gather", "stablehlo.dynamic_slice"))
 """The operations that read at indices which are in other arrays."""
+_MOST_NUMBERS = 64
+"""Values that numbers are computed of at most: each thread that copies computes them for itself."""
 Arrays = Mapping[ir.Value, ir.Value]
 """The values that are in memory, each with what has it where code is written."""
 
 
 @dataclass(frozen=True)
 class TileSource:
-    """Where a tile is in memory: a ``map`` leads to indices of an ``array``, also from numbers read from ``tables``.
+    """Where a tile is in memory: a ``map`` leads to indices of an ``array``, also from ``numbers``.
 
-    ``numbers`` lead to where each table has its number.
+    These are values of the chain, each at the place of its own map.
     """
 
     array: ir.Value
     map: IndexingMap
-    tables: tuple[ir.Value, ...] = ()
-    numbers: tuple[IndexingMap, ...] = ()
+    numbers: tuple[tuple[ir.Value, IndexingMap], ...] = ()
+    reads: tuple[IndexingMap, ...] = ()
 
     @classmethod
     def of(cls, value: ir.Value, map_: IndexingMap, arrays: Arrays) -> "TileSource | None":
@@ -56,54 +60,74 @@ class TileSource:
     def view(self) -> TensorView | str:
         """Return how tiles, or their parts that have the same numbers, are copied as boxes; or why they are not."""
         shape, size = shape_of(self.array), dtype_of(self.array).bits // 8
-        if not self.tables:
+        if not self.numbers:
             return tensor_view(self.map, shape, size, ROW_BYTES)
-        found = gathered_view(self.gathered, shape, size, ROW_BYTES)
+        found = gathered_view(Gathered(self.map, self.reads, len(self.numbers)), shape, size, ROW_BYTES)
         return found if isinstance(found, str) else found[1]
 
-    @property
-    def gathered(self) -> Gathered:
-        """The tile's maps."""
-        return Gathered(self.map, self.numbers, tuple(tuple(shape_of(each)) for each in self.tables))
-
-    def read(self, arrays: Arrays, at: list[ir.Value]) -> ir.Value:
+    def read(self, arrays: dict[ir.Value, ir.Value], at: list[ir.Value]) -> ir.Value:
         """Write the tile at the numbers of block and step; ``arrays`` has the kernel's parameters."""
         array, element = arrays[self.array], element_of(self.array)
-        if not self.tables:
+        if not self.numbers:
             return TileOp.build(array, at, self.map, element)
-        tables = [arrays[each] for each in self.tables]
-        return GatherTileOp.build(array, tables, at, self.map, self.numbers, element)
+        program = TileProgram(at, arrays)
+        numbers = [program.tile(value, map_) for value, map_ in self.numbers]
+        return GatherTileOp.build(array, numbers, at, self.map, element)
 
 
 def _looked_up(op: ir.Operation, map_: IndexingMap, arrays: Arrays) -> TileSource | None:
-    """Return what a gather or a slice reads, and where its indices are in memory; None if these are computed."""
-    reads = accesses(op)
+    """Return what a gather or a slice reads at which numbers; None if one is not computed element by element."""
+    accessed = accesses(op)
     indices, clamps = list(map_.results), list[Interval]()
-    tables, numbers = list[ir.Value](), list[IndexingMap]()
-    for each in reads[-1].runtime:
+    numbers, reads = list[tuple[ir.Value, IndexingMap]](), list[IndexingMap]()
+    for each in accessed[-1].runtime:
         if each.clamp.size == 1:
             indices.append(constant(each.clamp.lower))
             continue
-        place = reads[each.access]
-        where = replace(map_.compose(place.map), constraints=()).with_simple_results()
-        found = in_memory(op.operands[place.operand], where, arrays)
-        if found is None or each.clamp.lower or not _is_signed(found[0]):
+        place = accessed[each.access]
+        value = op.operands[place.operand]
+        where = _within(map_.compose(place.map).with_simple_results(), shape_of(value))
+        found = _reads(value, where, arrays)
+        if found is None or each.clamp.lower:
             return None
-        indices.append(dim(len(map_.dims) + len(tables)))
-        tables.append(found[0])
-        numbers.append(found[1])
+        indices.append(dim(len(map_.dims) + len(numbers)))
+        numbers.append((value, where))
+        reads += found
         clamps.append(each.clamp)
-    results = tuple(each.substitute(indices) for each in reads[-1].map.results)
+    results = tuple(each.substitute(indices) for each in accessed[-1].map.results)
     moved = IndexingMap((*map_.dims, *clamps), map_.symbols, results, map_.constraints).with_simple_results()
-    return TileSource(op.operands[reads[-1].operand], moved, tuple(tables), tuple(numbers))
+    return TileSource(op.operands[accessed[-1].operand], moved, tuple(numbers), tuple(reads))
 
 
-def _is_signed(value: ir.Value) -> bool:
-    dtype = dtype_of(value)
-    return dtype.is_integer and dtype.is_signed and not dtype.is_packed
+def _within(map_: IndexingMap, shape: Sequence[int]) -> IndexingMap:
+    """Return a map to an array whose constraints are nothing but that indices are in it, where that is not known."""
+    bounds = [(each, Interval(0, size - 1)) for each, size in zip(map_.results, shape, strict=True)]
+    open_ = (
+        (each, bound) for each, bound in bounds if not bound.contains_interval(each.interval(map_.dims, map_.symbols))
+    )
+    return replace(map_, constraints=tuple(open_))
 
 
-def read_tile(value: ir.Value, map_: IndexingMap, arrays: Arrays, at: list[ir.Value]) -> ir.Value:
+def _reads(value: ir.Value, map_: IndexingMap, arrays: Arrays) -> list[IndexingMap] | None:
+    """Return where what a tile of numbers is made of is read in ``arrays``; None if that is not element by element."""
+    found, pending, seen = list[IndexingMap](), [(value, map_)], set[tuple[ir.Value, IndexingMap]]()
+    while pending:
+        each = pending.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        made, where = each
+        op = None if made in arrays else defining_op(made)
+        if made in arrays:
+            found.append(where)
+        elif op is None or not can_be_tiled(op) or len(seen) > _MOST_NUMBERS:
+            return None
+        else:
+            pending += [(op.operands[access.operand], then(where, access.map)) for access in accesses(op)]
+    return found
+
+
+def read_tile(value: ir.Value, map_: IndexingMap, arrays: dict[ir.Value, ir.Value], at: list[ir.Value]) -> ir.Value:
     """Write a tile of what is moved or gathered from one of ``arrays``, at the numbers of block and step."""
     source = TileSource.of(value, map_, arrays)
     assert source is not None
