@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.constants.counters import unchanging
-from xgpu.analysis.heroes import is_hero
+from xgpu.analysis.heroes import PRODUCT, is_hero
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
@@ -142,7 +142,7 @@ def _is_faster(loop: ir.Operation, recurrence: Recurrence, target: Device) -> bo
     rows = math.prod(recurrence.shape)
     step = [view.operation for view in body_of(recurrence.loop, 1).operations]
     before = [view.operation for number in (0, 1) for view in body_of(loop, number).operations]
-    launches = 1 + sum(is_hero(op) or op.name == SCATTER for op in before)
+    launches = 1 + sum(is_hero(op) or op.name in (SCATTER, PRODUCT) for op in before)
     alone = sum(instructions(op) * elements(op.results[0]) for op in before if len(op.results))
     saved = launches * launch_bytes(target) + alone * bytes_per_instruction(target)
     together = sum(instructions(op) + _LOAD * (op.name in _READING) for op in step)

@@ -21,6 +21,9 @@ from xgpu.structure import dtype_of
 
 SMALL_REDUCTION = 8
 """Elements up to which a reduction is recomputed by each consumer, as an elementwise operation is."""
+PRODUCT = "stablehlo.dot_general"
+FEW_TERMS = 4
+"""Products of a sum up to which so is a matrix product: a thread computes a result in the time of reading it."""
 
 
 def is_hero(op: ir.Operation) -> bool:
@@ -34,7 +37,21 @@ def combines_many(op: ir.Operation) -> bool:
         return False
     if any(not math.prod(shape_of(value)) for value in op.results):
         return False
+    if op.name == PRODUCT:
+        return terms_of(op) > FEW_TERMS
     return op.name != REDUCE or ReductionShape.of(op).per_result > SMALL_REDUCTION
+
+
+def combined(op: ir.Operation) -> int:
+    """Return how many elements of an operand each element of a reduction or product is made of; 1 of all others."""
+    if op.name == REDUCE:
+        return ReductionShape.of(op).per_result
+    return terms_of(op) if op.name == PRODUCT else 1
+
+
+def terms_of(product: ir.Operation) -> int:
+    """Return how many products each element of the result of a contraction is the sum of."""
+    return math.prod(each.size for each in accesses(product)[0].map.symbols)
 
 
 def is_reduction(op: ir.Operation) -> bool:

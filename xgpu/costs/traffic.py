@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 
 from xgpu import ir
+from xgpu.analysis.heroes import combined, combines_many
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE, updates_of
 from xgpu.costs.footprint import elements_read
 from xgpu.costs.recomputation import MOST_VISITED
@@ -93,7 +94,16 @@ class Made:
     @cached_property
     def is_followed(self) -> bool:
         """Whether an operation computes each element from few others."""
-        return self.op is not None and self.op.name in OPERATIONS and access_kind(self.op) in _FOLLOWED
+        return self.op is not None and self.op.name in OPERATIONS and (self.combined > 1 or self._is_of_one)
+
+    @property
+    def _is_of_one(self) -> bool:
+        return self.op is not None and access_kind(self.op) in _FOLLOWED
+
+    @cached_property
+    def combined(self) -> int:
+        """The elements of each operand that an element is combined of: several where each consumer does that again."""
+        return 1 if self.op is None or combines_many(self.op) else combined(self.op)
 
     @cached_property
     def is_counted(self) -> bool:
@@ -155,19 +165,19 @@ def bytes_touched(values: Sequence[ir.Value], slices: Slices | None = None) -> f
     shape, whole = starts[0].shape, starts[0].elements
     last = max((number for number, size in enumerate(shape) if size > 1), default=0)
     first, second = (0,) * len(shape), tuple(int(number == last) for number in range(len(shape)))
-    pending: list[tuple[Made, _Neighbours]] = [(each, (first, second)) for each in starts]
+    pending: list[tuple[Made, _Neighbours, int]] = [(each, (first, second), 1) for each in starts]
     seen, bits = set(starts), 0.0
     while pending:
-        made, places = pending.pop()
+        made, places, times = pending.pop()
         if made.is_counted:
             continue
         if not made.is_followed or len(seen) > MOST_VISITED:
-            bits += min(_bits_for_one(made.bits, made.shape, places), made.bits * made.elements / whole)
+            bits += min(times * _bits_for_one(made.bits, made.shape, places), made.bits * made.elements / whole)
             continue
         for operand, at in made.reads:
             if operand not in seen and not operand.is_immediate:
                 seen.add(operand)
-                pending.append((operand, places if at is None else _places(*at, places)))
+                pending.append((operand, places if at is None else _places(*at, places), times * made.combined))
     return bits / 8
 
 

@@ -4,6 +4,8 @@ import math
 
 from xgpu import ir
 from xgpu.analysis.control_flow import CONTROL_FLOW
+from xgpu.analysis.heroes import FEW_TERMS, terms_of
+from xgpu.analysis.heroes import PRODUCT as PRODUCT
 from xgpu.analysis.in_place import can_update_in_place
 from xgpu.dialects.attributes import FALLBACK, HOST, RECURRENCE
 from xgpu.dialects.attributes import PRODUCT as PRODUCT_MARK
@@ -13,7 +15,7 @@ from xgpu.hlo.chlo import RAGGED
 from xgpu.hlo.operations import OPERATIONS, without_code
 from xgpu.hlo.source_location import unsupported
 from xgpu.indexing.access import integers, shape_of
-from xgpu.indexing.hlo_maps import accesses, explanation
+from xgpu.indexing.hlo_maps import explanation
 from xgpu.structure import dtype_of, is_constant, nested, producer, users_of
 
 VIEWS = frozenset(name for name, operation in OPERATIONS.items() if operation.is_view)
@@ -27,7 +29,6 @@ A convolution whose kernel is reversed is the gradient by the images, for which 
 """
 DYNAMIC_SLICE = "stablehlo.dynamic_slice"
 _SLICE = "stablehlo.slice"
-PRODUCT = "stablehlo.dot_general"
 _ALIGNMENT = 128
 """Alignment in bytes that XLA's GPU compiler requires of each buffer."""
 BARRIER = "stablehlo.optimization_barrier"
@@ -41,10 +42,6 @@ _SHORT_SUM = 128
 """Products of a sum up to which that holds: a thread waits some 600 cycles for the operands of every eight."""
 _SHORT_SUM_OF_LIBRARIES = 32
 """The same for matrix products for which XLA has fast kernels, of floats and of 8-bit integers."""
-
-
-_FEW_TERMS = 4
-"""Products of a sum up to which a thread computes a result in the time in which memory moves it, however many."""
 
 
 def nothing_to_compile(planned: ir.Module) -> Unsupported:
@@ -118,7 +115,7 @@ def _is_widened_for_tiles(op: ir.Operation) -> bool:
 
 def is_short(op: ir.Operation, most: int = _SHORT_SUM) -> bool:
     """Whether a contraction has so few multiplications, in all and for each result, that a plain loop is as good."""
-    each = math.prod(interval.size for interval in accesses(op)[0].map.symbols)
+    each = terms_of(op)
     return each <= most and math.prod(shape_of(op.results[0])) * each <= _FEW_PRODUCTS
 
 
@@ -127,9 +124,9 @@ def _has_few_terms(product: ir.Operation) -> bool:
 
     Products with a vector, which use no element twice, are sums for reduce-vector-products.
     """
-    terms = math.prod(interval.size for interval in accesses(product)[0].map.symbols)
+    terms = terms_of(product)
     result, *operands = (math.prod(shape_of(value)) for value in (product.results[0], *product.operands))
-    return terms <= _FEW_TERMS and terms * result > max(operands)
+    return terms <= FEW_TERMS and terms * result > max(operands)
 
 
 def _is_small(op: ir.Operation) -> bool:

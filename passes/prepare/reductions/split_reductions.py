@@ -216,18 +216,18 @@ def _whole(size: int, is_reduced: bool) -> DimensionSplit:
 def _instructions(values: Sequence[Value], slices: Slices) -> float:
     """Return the instructions of a thread for an element of ``values``.
 
-    It computes one element of each array that the element depends on; of an array with fewer elements that many fewer,
-    as each is computed for several, or stored.
+    It computes one element of each array that the element depends on, or as many as are combined; of an array with
+    fewer elements that many fewer, as each is computed for several, or stored.
     """
-    pending = [slices.made(value) for value in values]
-    seen, taken, whole = set(pending), 0.0, pending[0].elements
+    pending = [(slices.made(value), 1) for value in values]
+    seen, taken, whole = {made for made, _ in pending}, 0.0, pending[0][0].elements
     while pending and len(seen) < MOST_VISITED:
-        made = pending.pop()
+        made, times = pending.pop()
         if made.is_followed:
-            taken += made.instructions * min(1.0, made.elements / whole)
+            taken += made.instructions * min(times, made.elements / whole)
             operands = [each for each in made.operands if each not in seen]
             seen.update(operands)
-            pending += operands
+            pending += [(each, times * made.combined) for each in operands]
     return taken
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.analysis.constants.counters import unchanging
-from xgpu.analysis.heroes import combines_many
+from xgpu.analysis.heroes import PRODUCT, combines_many
 from xgpu.analysis.subgraphs import Partition, partition
 from xgpu.dialects.attributes import RECURRENCE
 from xgpu.fusion.fallback import BARRIER, fallback_reason
@@ -128,7 +128,7 @@ def step_of(recurrence: Recurrence) -> Step | None:
     if len(read) + len(recurrence.states) + len(recurrence.stacked) > _MOST_ARRAYS:
         return None
     step = Step(recurrence, read)
-    return None if any(map(combines_many, step.operations)) else step
+    return None if any(combines_many(op) or op.name == PRODUCT for op in step.operations) else step
 
 
 def _is_within(value: ir.Value, loop: ir.Operation) -> bool:

@@ -138,11 +138,12 @@ def product_beside_sorting(rates: jax.Array, scores: jax.Array) -> jax.Array:
 
 
 def product_beside_sums(rates: jax.Array, scores: jax.Array) -> jax.Array:
-    """As before, but what is added is divided by a sum first: a kernel after that would read the product."""
+    """As before, but with six terms, and divided by a sum first: a kernel after that would read the product."""
+    rates = rates[:128]
 
     def step(_: int, states: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         large, small = states
-        return large + rates[:, :2] @ scores[:2] / (small**2).sum(), jnp.sort(small) / 2 + small.sum()
+        return large + rates[:, :6] @ scores[:6] / (small**2).sum(), jnp.sort(small) / 2 + small.sum()
 
     large, small = lax.fori_loop(0, 4, step, (jnp.zeros((rates.shape[0], scores.shape[1])), scores[0]))
     return large + small

@@ -19,7 +19,7 @@ CONTEXT = ir.make_context()
 def _no_product_is_small() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fallback, "_FEW_PRODUCTS", 0)
-        patch.setattr(fallback, "_FEW_TERMS", 0)
+        patch.setattr(fallback, "FEW_TERMS", 0)
         yield
 
 

@@ -86,3 +86,34 @@ def test_complex_products_with_vectors_are_sums(equation, specs):
     x, y = compiled.random_inputs(1)
     result, expected = compiled.run(x, y)[0], compiled.reference(x, y)[0]
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4 * np.max(np.abs(expected)))
+
+
+def _angles(d: Any, r: Any) -> Any:
+    """Two sums over all pairs of neighbours of each atom, of the cosine of the angle between them."""
+    cosine = jnp.einsum("ijd,ikd->ijk", d, d)
+    near = jnp.exp(-r[:, :, None] - r[:, None])
+    return ((1 + cosine) ** 2 * near).sum((1, 2)), (cosine * near).sum((1, 2))
+
+
+def test_products_of_few_terms_are_computed_where_they_are_read() -> None:
+    """The product has as many elements as there are triples, and none of them is stored."""
+    program = xgpu.compile(_angles, "f32[40,48,3]", "f32[40,48]")
+    assert [each.kernel.emitter for each in program.launches] == ["reduce_row"]
+    arrays = program.random_inputs(0)
+    for found, expected in zip(program.run(*arrays), program.reference(*arrays), strict=True):
+        # Sums of 2,304 numbers, in another order.
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
+
+
+def _distances(x: Any, rotations: Any, y: Any) -> Any:
+    moved = jnp.einsum("nd,nde->ne", x, rotations) - y
+    return jnp.sqrt((moved * moved).sum(-1) + 1e-4).mean()
+
+
+def test_sums_of_such_products_are_split_as_they_take_time() -> None:
+    """One block would compute all products; what threads do for sums of three is counted, too."""
+    program = xgpu.compile(_distances, "f32[65536,3]", "f32[65536,3,3]", "f32[65536,3]")
+    assert len(program.launches) == 2
+    assert program.launches[0].kernel.grid[0] > 16
+    arrays = program.random_inputs(0)
+    np.testing.assert_allclose(program.run(*arrays)[0], program.reference(*arrays)[0], rtol=1e-5)

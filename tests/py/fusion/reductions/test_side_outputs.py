@@ -163,3 +163,20 @@ def test_short_reductions_beside_what_they_reduce_take_their_initial_value_once(
         _, found = program.run(x, np.int32(1), np.float32(start))
         expected = lax.reduce(x[1], np.float32(start), combine, (0,))
         np.testing.assert_array_equal(found, expected)
+
+
+def _blurred(a: Any) -> Any:
+    v = jnp.tanh(jnp.sin(a) * jnp.exp(-a * a) + jnp.log1p(jnp.abs(a)))
+    return v + jnp.roll(v, 1, 0) + jnp.roll(v, -1, 0) + jnp.roll(v, 1, 1)
+
+
+@pytest.mark.parametrize("axis", [None, 1])
+def test_what_neighbours_are_read_of_is_stored_by_a_kernel_before(axis: int | None) -> None:
+    """The reduction would compute it again for each of them, and store it for nobody."""
+    program = xgpu.compile(lambda a: _blurred(a).sum(axis), "f32[512,2048]")
+    first, *others = program.launches
+    assert first.kernel.emitter == "loop"
+    assert "tanh" in first.kernel.text("emitted")
+    assert not any("tanh" in each.kernel.text("emitted") for each in others)
+    arrays = program.random_inputs(0)
+    np.testing.assert_allclose(program.run(*arrays)[0], program.reference(*arrays)[0], rtol=1e-4, atol=1e-2)

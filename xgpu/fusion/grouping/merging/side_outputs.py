@@ -28,6 +28,7 @@ from xgpu.structure import backward_slice, is_argument, producer
 
 _FEW_BLOCKS = "the reduction's {:,} blocks would take {:.1f} us for what the loop moves, and the loop takes {:.1f} us"
 _LATE = Reason("the reduction also reads what is stored no earlier than what the loop stores")
+_NEIGHBOURS = Reason("the reduction also reads what the loop stores at other indices, and would compute it again there")
 _SAME_READS = Reason("the reduction reads the same elements at the same indices")
 
 
@@ -111,6 +112,9 @@ class _Merges:
         if not all(value in group.roots or stored(value) for value in read):
             self.decisions.append(apart(group.roots[0], reduction.heroes[0].results[0], _LATE))
             return False
+        if _reads_elsewhere(reduction, group.roots, stored):
+            self.decisions.append(apart(group.roots[0], reduction.heroes[0].results[0], _NEIGHBOURS))
+            return False
         moved = replace(reduction, level=group.level)
         if not self._merge(group, reduction, moved):
             return False
@@ -153,6 +157,28 @@ def _refusal(roots: Sequence[ir.Value], reduction: Group, stored: Stored, target
     more, moved = (sum(map(byte_size, values)) for values in ({*roots, *own} - shared, {*roots, *own}))
     together, alone = seconds_of_blocks(more, blocks, target), seconds_to_move(moved, target)
     return Reason(_FEW_BLOCKS, (blocks, together * 1e6, alone * 1e6)) if together > alone else None
+
+
+def _reads_elsewhere(reduction: Group, roots: Sequence[ir.Value], stored: Stored) -> bool:
+    """Whether a reduction reads some of what a loop stores at other indices than those of its own elements."""
+
+    def is_stored(value: ir.Value) -> bool:
+        return value in roots or stored(value)
+
+    read = [value for hero in reduction.heroes for value in list(hero.operands)[: len(hero.results)]]
+    own = set(at_root_indices(read, is_stored, behind_bitcasts=True))
+    for op in backward_slice(read, is_stored):
+        if any(value in roots for value in op.operands) and (op not in own or not _is_at_own_indices(op, roots)):
+            return True
+    return False
+
+
+def _is_at_own_indices(op: ir.Operation, values: Sequence[ir.Value]) -> bool:
+    """Whether an operation reads those of some values that it reads at the indices of its result."""
+    if is_bitcast(op):
+        return True
+    same = identity_map(shape_of(op.results[0]))
+    return all(access.map == same for access in accesses(op) if op.operands[access.operand] in values)
 
 
 def _reads_rows(ops: Iterable[ir.Operation], size: int, stored: Stored) -> bool:
