@@ -31,7 +31,7 @@ Arrays = Mapping[ir.Value, ir.Value]
 
 @dataclass(frozen=True)
 class TileSource:
-    """Where a tile is in memory: a ``map`` leads to indices of an ``array``, also from ``numbers``.
+    """The place of a tile in memory: a ``map`` leads to indices of an ``array``, also from ``numbers``.
 
     These are values of the chain, each at the place of its own map.
     """
