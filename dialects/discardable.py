@@ -353,9 +353,9 @@ DISCARDABLE: dict[str, Discardable] = {
             attributes.VISIBLE,
             _STEPS,
             map_problem,
-            "From the block's numbers to the first step that changes what is carried, and the one after the last. They"
-            " may lie outside of the steps that there are. Of what is `xgpu.hidden`, others may change it, too; into"
-            " arrays others write zeros.",
+            "From the block's numbers, and the limits of the steps, to the first step that changes what is carried, and"
+            " the one after the last; of several of these the first. They may lie outside of the steps that there are."
+            " Of what is `xgpu.hidden`, others may change it, too; into arrays others write zeros.",
         ),
         Discardable(
             attributes.HIDDEN,

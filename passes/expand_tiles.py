@@ -95,9 +95,9 @@ class _Expansion:
             op, view = each.operation, each.operation.opview
             with ir.InsertionPoint(op), op.location:
                 if isinstance(view, BlocksOp):
-                    self._loop(op, view.body, view.grid)
+                    self._loop(op, list(op.operands), view.body, view.grid)
                 elif isinstance(view, StepsOp):
-                    self._loop(op, view.body, (view.count,))
+                    self._loop(op, view.inits, view.body, (view.count,))
                 elif isinstance(view, TileOp | GatherTileOp):
                     replace_op(op, [self._read(view)])
                 elif isinstance(view, IndexTileOp):
@@ -114,11 +114,11 @@ class _Expansion:
         for op in grouped:
             op.erase()
 
-    def _loop(self, op: ir.Operation, body: ir.Block, sizes: Sequence[int]) -> None:
+    def _loop(self, op: ir.Operation, inits: Sequence[ir.Value], body: ir.Block, sizes: Sequence[int]) -> None:
         """Replace an operation by a loop over all its numbers."""
         number = _constant(0)
         types = [number.type, *(each.type for each in op.results)]
-        loop = ir.Operation.create("stablehlo.while", types, [number, *op.operands], regions=2)
+        loop = ir.Operation.create("stablehlo.while", types, [number, *inits], regions=2)
         condition, inside = (region.blocks.append(*types) for region in loop.regions)
         with ir.InsertionPoint(condition):
             ir.stablehlo.return_([_compare("LT", condition.arguments[0], _constant(math.prod(sizes)))])

@@ -61,6 +61,9 @@ class BlocksOp(BodyOp):
 class StepsOp(BodyOp):
     """The steps of a block: runs its body ``count`` times, each with the values that the one before has yielded.
 
+    `xgpu.visible` may say that only some change these: its map has a dimension for each of the ``limits``, numbers that
+    are clamped to it.
+
     ```mlir
     %sum = "xgpu.steps"(%zero) ({
     ^bb0(%step: index, %partial: tensor<128x256xf32>):
@@ -72,16 +75,27 @@ class StepsOp(BodyOp):
 
     OPERATION_NAME = "xgpu.steps"
     TRAITS = Traits(loop=True, passes_on=True)
-    OPERANDS = (Values("inits", ANY, "What the first step takes.", variadic=True),)
+    OPERANDS = (
+        Values("inits", ANY, "What the first step takes.", count=lambda op: len(op.operation.results)),
+        Values("limits", TENSOR, "Integers without dimensions.", variadic=True),
+    )
     RESULTS = (Values("finals", ANY, "What the last step yields.", variadic=True),)
     ATTRIBUTES = (Attribute("count", INTEGER, "The number of steps, from 0."),)
     count: int
+    inits: list[ir.Value]
+    limits: list[ir.Value]
 
     @classmethod
-    def build(cls, count: int, inits: Sequence[ir.Value], loc: ir.Location | None = None) -> "StepsOp":
+    def build(
+        cls,
+        count: int,
+        inits: Sequence[ir.Value],
+        limits: Sequence[ir.Value] = (),
+        loc: ir.Location | None = None,
+    ) -> "StepsOp":
         """Create the operation with an empty body; the caller fills it and ends it with `YieldOp`."""
         types = [value.type for value in inits]
-        op: StepsOp = cls.create(inits, types, {"count": count}, loc)
+        op: StepsOp = cls.create([*inits, *limits], types, {"count": count}, loc)
         op.operation.regions[0].blocks.append(ir.IndexType.get(), *types)
         return op
 
@@ -90,7 +104,13 @@ class StepsOp(BodyOp):
         if self.count < 0:
             yield f"attribute 'count': expected a number from 0, got {self.count}"
             return
-        yield from carried_problems(self.operation, self.operation.operands, 1)
+        for each in self.limits:
+            type_ = ir.RankedTensorType(each.type)
+            if type_.rank or not isinstance(type_.element_type, ir.IntegerType) or type_.element_type.width == 1:
+                wanted = f"of which {len(self.inits)} are results, and then integers without dimensions"
+                yield f"expected what is carried, {wanted}, got {type_}"
+                return
+        yield from carried_problems(self.operation, self.inits, 1)
 
 
 @ir.register_operation(XgpuDialect)

@@ -64,14 +64,14 @@ class Lookup:
         inside = InDomainOp.build(self.parts.inside, where) if self.parts.inside.constraints else None
         clamps, found = self.parts.map.dims[len(place) :], []
         for value, clamp in zip(self.numbers, clamps, strict=False):
-            number = _clamped(code.value(value), dtype_of(value), clamp.upper)
+            number = clamped(code.value(value), dtype_of(value), clamp.upper)
             if inside is not None:
                 number = ir.arith.select(inside, number, constant(clamp.upper + 1, number.type))
             found.append(ir.arith.index_cast(ir.IndexType.get(), number))
         return found
 
 
-def _clamped(number: ir.Value, dtype: DType, most: int) -> ir.Value:
+def clamped(number: ir.Value, dtype: DType, most: int) -> ir.Value:
     """Return an integer from 0 to ``most``, in a type that has room for one more: i32, as coordinates are, if it has.
 
     What has no sign is as large in a wider type; in the widest it may be so large that there it would have one.

@@ -22,11 +22,14 @@ from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.llvm.memory import load, store
 from xgpu.passes.support.scf_ops import create_if, create_index
+from xgpu.passes.tiles.boxes import clamped
 from xgpu.passes.tiles.chains.program import ChainProgram
+from xgpu.passes.tiles.fragment_code import FragmentCode
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.roles import ThreadNumbers, equal
 from xgpu.passes.tiles.structured import Values, WrittenLoop, counted, only_if
 from xgpu.records import dataclass
+from xgpu.structure import dtype_of
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 _WORD = 4
@@ -172,11 +175,22 @@ class ChainOrder:
         map_ = IndexingMap(ranges((batch * rows,)), (), tuple(results))
         return ApplyIndexingOp.build(map_.with_simple_results(), [number])
 
+    def _limits(self, at: Values) -> Values:
+        """Compute the numbers that visible steps depend on, of a tile."""
+        assert self.visible is not None
+        code, found = FragmentCode(at, [], {}, IndexingMap((), (), ())), []
+        for value, clamp in zip(self.program.steps.limits, self.visible.dims[len(at) :], strict=True):
+            number = clamped(code.value(value), dtype_of(value), clamp.upper)
+            found.append(ir.arith.index_cast(ir.IndexType.get(), number))
+        return found
+
     def _tile(self, round_: ir.Value, at: Values, loop: WrittenLoop) -> ChainTile:
         count = create_index(self.program.steps.count)
         first, end = create_index(0), count
         if self.visible is not None:
-            given_first, given_end = ApplyIndexingOp.build(self.visible, at)
+            given_first, given_end, *others = ApplyIndexingOp.build(self.visible, [*at, *self._limits(at)])
+            for other in others:
+                given_end = ir.arith.minsi(given_end, other)
             # There is a step in any case.
             most = ir.arith.minsi(ir.arith.maxsi(given_first, first), create_index(self.program.steps.count - 1))
             least = ir.arith.maxsi(ir.arith.minsi(given_end, count), ir.arith.addi(most, create_index(1)))

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.attention.places import DOT
-from xgpu.dialects.attributes import HIDDEN
+from xgpu.dialects.attributes import HIDDEN, VISIBLE, map_of
 from xgpu.dialects.block.tiles import (
     BlocksOp,
     GatherTileOp,
@@ -19,9 +19,17 @@ from xgpu.emit.families.attention.schedule import AttentionSchedule, ChainSchedu
 from xgpu.emit.families.attention.sums_schedule import SumsSchedule
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.access import integers, shape_of
+from xgpu.indexing.access import integers, ranges, shape_of
 from xgpu.passes.support.refusals import refuse
-from xgpu.passes.tiles.block_program import PASS, check_numbers, gathered_operand, only, stored, tile_operand
+from xgpu.passes.tiles.block_program import (
+    PASS,
+    check_numbers,
+    gathered_operand,
+    only,
+    read_tiles,
+    stored,
+    tile_operand,
+)
 from xgpu.passes.tiles.chains.powers import Powers
 from xgpu.passes.tiles.chains.spreads import ScalarForm
 from xgpu.records import dataclass
@@ -37,6 +45,7 @@ from xgpu.structure import (
     users_of,
 )
 
+_ENDS = 2
 _Reads = TileOp | GatherTileOp | IndexTileOp
 _ADD = "stablehlo.add"
 _TRANSPOSE = "stablehlo.transpose"
@@ -185,7 +194,7 @@ class ChainProgram:
         """
         (*_, end) = self.steps.body.operations
         arguments = list(self.steps.body.arguments)[1:]
-        carried = zip(self.steps.operation.operands, end.operation.operands, arguments, strict=True)
+        carried = zip(self.steps.inits, end.operation.operands, arguments, strict=True)
         found = {number: _added_row(*each) for number, each in enumerate(carried)}
         return {number: op for number, op in found.items() if op is not None}
 
@@ -255,6 +264,7 @@ def read_chain(function: ir.Operation, schedule: ChainSchedule) -> ChainProgram:
         or stored(end.operation, number, array, at, blocks.grid)
         for number, array in enumerate(arrays)
     )
+    _check_visible(steps, blocks.grid)
     program = ChainProgram(function, blocks, steps, products, stores, schedule)
     if program.overlaps and program.step_stores:
         refuse(PASS, steps.operation, "expected steps that write no arrays, as their products overlap")
@@ -312,6 +322,24 @@ def _check_operations(program: ChainProgram, block: ir.Block) -> None:
                 refuse(PASS, each, f"expected tiles of {program.rows} rows, got {value.type}")
         if problem := _problem(each):
             refuse(PASS, each, problem)
+
+
+def _check_visible(steps: StepsOp, grid: Sequence[int]) -> None:
+    """Check that visible steps are those of the block's numbers, and of limits that it can compute."""
+    op = steps.operation
+    if steps.limits and VISIBLE not in op.attributes:
+        refuse(PASS, op, f"expected {VISIBLE}, which says what the limits are")
+    if VISIBLE not in op.attributes:
+        return
+    map_, count = map_of(op.attributes[VISIBLE]), len(grid)
+    is_from_zero = all(not each.lower for each in map_.dims[count:])
+    if map_.dims[:count] != ranges(tuple(grid)) or len(map_.dims) != count + len(steps.limits) or not is_from_zero:
+        wanted = f"the {count} numbers of the block, and then {len(steps.limits)} limits from 0"
+        refuse(PASS, op, f"attribute '{VISIBLE}': expected {wanted}, got {map_}")
+    if map_.symbols or map_.constraints or len(map_.results) < _ENDS:
+        refuse(PASS, op, f"attribute '{VISIBLE}': expected the first step and the one after the last, got {map_}")
+    for value in steps.limits:
+        read_tiles(op, value, "tiles of integers", ())
 
 
 def _numbers(program: ChainProgram, block: ir.Block) -> set[ir.Operation]:

@@ -11,7 +11,7 @@ from xgpu.analysis.attention.places import IOTA, Place, behind, number_of, then
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import direction_of
 from xgpu.indexing.access import integer
-from xgpu.indexing.affine import AffineExpr, Dim, constant
+from xgpu.indexing.affine import AffineExpr, Dim, constant, dim
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -31,6 +31,8 @@ _NOT_NEGATIVE: _Differences = {
     "LT": lambda left, right: right - left - 1,
 }
 """A sum that is not negative where a comparison holds."""
+_BELOW = {"LT": (0, 0), "LE": (0, 1), "GT": (1, 0), "GE": (1, 1)}
+"""The operand that is below the other one where a comparison holds, and whether it may be equal."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,58 @@ class VisibleKeys:
             for pair in ((self.before, other.before), (self.after, other.after))
         ]
         return VisibleKeys(ends[0], ends[1], self.hidden)
+
+
+@dataclass(frozen=True)
+class KeyEnd:
+    """The first key that no row sees: a number that is read, ``value`` at the place of ``map``, less an ``offset``.
+
+    The map and the offset are of the weights' indices, without those of rows and keys. Numbers count that are up to
+    ``most``: from there on rows see all keys.
+    """
+
+    value: ir.Value
+    map: IndexingMap
+    offset: AffineExpr
+    most: int
+
+
+def key_ends(attention: Attention) -> tuple[float, list[KeyEnd]] | None:
+    """Return where keys end, as lengths of sequences say so, and the logits of hidden keys; None if none does."""
+    value, map_ = behind((attention.softmax.logits, attention.softmax.map), _MOVES)
+    op = defining_op(value)
+    hidden = number_of(op.operands[2]) if op is not None and op.name == "stablehlo.select" else None
+    if op is None or hidden is None or hidden > _FEW_BITS_BELOW:
+        return None
+    found, pending = list[KeyEnd](), [(op.operands[0], then(map_, accesses(op)[0].map))]
+    while pending:
+        condition, at = behind(pending.pop(), _MOVES)
+        made = defining_op(condition)
+        if made is not None and made.name == "stablehlo.compare":
+            end = _end(made, at, attention)
+            found += [] if end is None else [end]
+        elif made is not None and (
+            made.name == "stablehlo.and" or (made.name == "stablehlo.select" and _is_false(made.operands[2]))
+        ):
+            pending += [(made.operands[each], then(at, accesses(made)[each].map)) for each in range(2)]
+    return (hidden, found) if found else None
+
+
+def _end(op: ir.Operation, map_: IndexingMap, attention: Attention) -> KeyEnd | None:
+    """Return where keys end for which a comparison of their numbers with what is read holds; None for others."""
+    direction = direction_of(op)
+    if direction not in _BELOW:
+        return None
+    key_side, others = _BELOW[direction]
+    number, bound = _number(op.operands[key_side], map_), op.operands[1 - key_side]
+    value, place = behind((bound, map_), _MOVES - {"stablehlo.convert"})
+    read = {index for each in place.results for index in each.variables()[0]}
+    if number is None or not dtype_of(value).is_integer or {attention.row, attention.key} & read:
+        return None
+    offset = number - dim(attention.key)
+    if {attention.row, attention.key} & offset.variables()[0]:
+        return None
+    return KeyEnd(value, place, offset - others, number.interval(map_.dims).upper + 1)
 
 
 def visible_keys(attention: Attention) -> VisibleKeys | None:

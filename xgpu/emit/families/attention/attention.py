@@ -74,7 +74,7 @@ class AttentionEmitter:
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[tile, and the thread's elements of it] -> indices."""
         map_ = self.tiles.stored(self.stored[output])
-        return written_by_threads(self.schedule, map_, self.tiles.grid, self.facts.visible is not None)
+        return written_by_threads(self.schedule, map_, self.tiles.grid, self.facts.skips)
 
     def emit(self) -> None:
         """Write the entry function."""
@@ -130,7 +130,10 @@ class AttentionEmitter:
         rows, columns = self.tiles.rows, self.tiles.columns
         of_rows = [-math.inf, 0.0, *[0.0] * self.schedule.steady, *[-math.inf] * self._has_largest]
         begin = [splat(0, tensor([rows, columns], FULL)), *(splat(each, tensor([rows], FULL)) for each in of_rows)]
-        steps = StepsOp.build(self.tiles.steps, begin)
+        limits = TileProgram(at, arrays)
+        steps = StepsOp.build(
+            self.tiles.steps, begin, [limits.tile(each.value, self.tiles.limit(each)) for each in self.facts.ends]
+        )
         self._describe(steps.operation)
         step, sums, before, total, *others = steps.body.arguments
         with ir.InsertionPoint(steps.body):
@@ -192,10 +195,11 @@ class AttentionEmitter:
 
     def _describe(self, steps: ir.Operation) -> None:
         """Say which steps a mask leaves to each tile of rows."""
-        if (keys := self.facts.visible) is None:
+        if not self.facts.skips:
             return
-        steps.attributes[VISIBLE] = map_attribute(self.tiles.visible(keys))
-        hidden = keys.hidden
+        keys, hidden = self.facts.visible, self.facts.hidden
+        visible = None if keys is None else self.tiles.visible(keys)
+        steps.attributes[VISIBLE] = map_attribute(self.tiles.with_ends(visible, self.facts.ends))
         if (found := self._factored) is not None and found.condition is not None:
             # Logits that are far above the hidden ones are farther above before a factor below 1.
             hidden = found.hidden + max(FAR_ABOVE / found.factor - FAR_ABOVE, 0.0)

@@ -1,5 +1,6 @@
 """Facts of a fusion that is attention, before it is scheduled: the maps of its tiles."""
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -8,12 +9,12 @@ from xgpu.analysis.attention.attention import Attention, attention_of
 from xgpu.analysis.attention.chained_sums import SumSpace, moved_from
 from xgpu.analysis.attention.factors import Factored, factored
 from xgpu.analysis.attention.places import DOT, is_wide
-from xgpu.analysis.attention.visible_keys import VisibleKeys, visible_keys
+from xgpu.analysis.attention.visible_keys import KeyEnd, VisibleKeys, key_ends, visible_keys
 from xgpu.costs.attention import AttentionSizes
 from xgpu.dialects.chain import CHAIN, returned
 from xgpu.dtypes import DType
 from xgpu.emit.base import Fusion
-from xgpu.emit.families.attention.sources import TileSource
+from xgpu.emit.families.attention.sources import TileSource, is_read
 from xgpu.emit.families.attention.tiles import FULL, MOST_ROW_BYTES, Bound, StepTiles, moved_map
 from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.access import ranges, shape_of
@@ -173,6 +174,26 @@ class AttentionFacts:
     def visible(self) -> VisibleKeys | None:
         """The keys that rows see, where a mask says so."""
         return visible_keys(self.attention)
+
+    @cached_property
+    def ends(self) -> list[KeyEnd]:
+        """Where keys end, as lengths say that are read."""
+        found = key_ends(self.attention)
+        arrays = set(body_of(self.chain).arguments)
+        return [] if found is None else [each for each in found[1] if is_read(each.value, each.map, arrays)]
+
+    @cached_property
+    def hidden(self) -> float:
+        """The logits of keys that rows do not see."""
+        if self.visible is not None:
+            return self.visible.hidden
+        found = key_ends(self.attention)
+        return -math.inf if found is None else found[0]
+
+    @property
+    def skips(self) -> bool:
+        """Whether steps are left out, and tiles are in pairs then."""
+        return self.visible is not None or bool(self.ends)
 
     @cached_property
     def factored(self) -> Factored:

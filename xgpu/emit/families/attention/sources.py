@@ -1,6 +1,6 @@
 """Tiles of a chain's operands in memory: the arrays that they are moved or gathered from, and the maps there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from xgpu import ir
@@ -108,7 +108,7 @@ def _within(map_: IndexingMap, shape: Sequence[int]) -> IndexingMap:
     return replace(map_, constraints=tuple(open_))
 
 
-def _reads(value: ir.Value, map_: IndexingMap, arrays: Arrays) -> list[IndexingMap] | None:
+def _reads(value: ir.Value, map_: IndexingMap, arrays: Container[ir.Value]) -> list[IndexingMap] | None:
     """Return where what a tile of numbers is made of is read in ``arrays``; None if that is not element by element."""
     found, pending, seen = list[IndexingMap](), [(value, map_)], set[tuple[ir.Value, IndexingMap]]()
     while pending:
@@ -125,6 +125,11 @@ def _reads(value: ir.Value, map_: IndexingMap, arrays: Arrays) -> list[IndexingM
         else:
             pending += [(op.operands[access.operand], then(where, access.map)) for access in accesses(op)]
     return found
+
+
+def is_read(value: ir.Value, map_: IndexingMap, arrays: Container[ir.Value]) -> bool:
+    """Whether numbers are computed element by element of what is in memory."""
+    return _reads(value, map_, arrays) is not None
 
 
 def read_tile(value: ir.Value, map_: IndexingMap, arrays: dict[ir.Value, ir.Value], at: list[ir.Value]) -> ir.Value:

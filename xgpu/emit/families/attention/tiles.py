@@ -6,7 +6,7 @@ from math import prod
 
 from xgpu import ir
 from xgpu.analysis.attention.chained_sums import SumSpace
-from xgpu.analysis.attention.visible_keys import VisibleKeys
+from xgpu.analysis.attention.visible_keys import KeyEnd, VisibleKeys
 from xgpu.indexing.access import ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, linearize, symbol
 from xgpu.indexing.hlo_maps import accesses
@@ -71,6 +71,23 @@ class StepTiles(ABC):
             after = max(keys.after, 1 - self.rows)
             end = (dim(1) * self.rows + (self.rows - 1 + after)) // self.keys + 1
         results = (first * self._turns, end * self._turns)
+        return IndexingMap(ranges(self.grid), (), results).with_simple_results()
+
+    def with_ends(self, visible: IndexingMap | None, ends: Sequence[KeyEnd]) -> IndexingMap:
+        """The same map, with more ends: for each the step after the last of the keys before a number that is read."""
+        whole = IndexingMap(ranges(self.grid), (), (constant(0), constant(self.steps))) if visible is None else visible
+        dims, results = list(whole.dims), list(whole.results)
+        indices = self.indices(constant(0), constant(0))
+        for each in ends:
+            keys = dim(len(dims)) - each.offset.substitute(indices)
+            results.append((keys + (self.keys - 1)) // self.keys * self._turns)
+            dims.append(Interval(0, each.most))
+        return IndexingMap(tuple(dims), (), tuple(results)).with_simple_results()
+
+    def limit(self, end: KeyEnd) -> IndexingMap:
+        """The map from a block's numbers to where such a number is read."""
+        indices = self.indices(constant(0), constant(0))
+        results = tuple(each.substitute(indices) for each in end.map.results)
         return IndexingMap(ranges(self.grid), (), results).with_simple_results()
 
     def row(self, inside: AffineExpr) -> AffineExpr:

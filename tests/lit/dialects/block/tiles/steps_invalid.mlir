@@ -23,7 +23,7 @@ func.func @no_number(%x: tensor<8xf32>) {
 // -----
 
 func.func @results(%x: tensor<8xf32>) {
-  // expected-error @+1 {{expected results of types (tensor<8xf32>), those carried, got ()}}
+  // expected-error @+1 {{expected what is carried, of which 0 are results, and then integers without dimensions, got tensor<8xf32>}}
   "xgpu.steps"(%x) ({
   ^bb0(%step: index, %a: tensor<8xf32>):
     "xgpu.yield"(%a) : (tensor<8xf32>) -> ()
@@ -50,5 +50,27 @@ func.func @ends_otherwise(%x: tensor<8xf32>) {
   ^bb0(%step: index, %a: tensor<8xf32>):
     stablehlo.return %a : tensor<8xf32>
   }) {count = 2 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @limit_of_rows(%start: tensor<8xf32>, %lengths: tensor<8xi32>) {
+  // expected-error @+1 {{expected what is carried, of which 1 are results, and then integers without dimensions, got tensor<8xi32>}}
+  %0 = "xgpu.steps"(%start, %lengths) ({
+  ^bb0(%step: index, %carried: tensor<8xf32>):
+    "xgpu.yield"(%carried) : (tensor<8xf32>) -> ()
+  }) {count = 4 : i64} : (tensor<8xf32>, tensor<8xi32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @limit_that_is_an_index(%start: tensor<8xf32>, %length: index) {
+  // expected-error @+1 {{operand 'limits': expected a tensor of static shape, got index}}
+  %0 = "xgpu.steps"(%start, %length) ({
+  ^bb0(%step: index, %carried: tensor<8xf32>):
+    "xgpu.yield"(%carried) : (tensor<8xf32>) -> ()
+  }) {count = 4 : i64} : (tensor<8xf32>, index) -> tensor<8xf32>
   return
 }
