@@ -180,3 +180,25 @@ def test_what_neighbours_are_read_of_is_stored_by_a_kernel_before(axis: int | No
     assert not any("tanh" in each.kernel.text("emitted") for each in others)
     arrays = program.random_inputs(0)
     np.testing.assert_allclose(program.run(*arrays)[0], program.reference(*arrays)[0], rtol=1e-4, atol=1e-2)
+
+
+def _step(u: Any, mode: str) -> Any:
+    p = jnp.pad(u, 1, mode=mode)
+    return jnp.tanh(p[2:, 1:-1] + p[:-2, 1:-1] + p[1:-1, 2:] + p[1:-1, :-2])
+
+
+@pytest.mark.parametrize("mode", ["edge", "constant"])
+def test_a_new_state_and_its_change_are_computed_together(mode: str) -> None:
+    """The maximum is of parts of the array, another shape of which the state is stored in."""
+
+    def function(u: Any) -> Any:
+        new = _step(u, mode)
+        return new, jnp.abs(new - u).max()
+
+    program = xgpu.compile(function, "f32[512,1024]")
+    first = program.launches[0].kernel
+    assert first.emitter == "reduce_row"
+    assert first.text("emitted").count("math.tanh") == 1
+    (u,) = program.random_inputs(0)
+    for found, expected in zip(program.run(u, sanitize=True), program.reference(u), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.analysis.bitcasts import behind_bitcasts
 from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
@@ -36,7 +37,7 @@ from xgpu.indexing.affine import AffineExpr, dim, linearize, symbol
 from xgpu.indexing.hlo_maps import reshape_map
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.records import dataclass
-from xgpu.structure import dtype_of, longest_chains
+from xgpu.structure import backward_slice, dtype_of, longest_chains
 from xgpu.target_machine import WARP_SIZE
 
 
@@ -55,7 +56,8 @@ class _Shared:
 class _Prologue:
     """Functions that compute, at an element, ``read``, which heroes read, and the side outputs ``numbers``.
 
-    ``map`` leads from the indices of an operand's element to those of the functions' arrays, None if they are the same.
+    What is read may be of another shape there, of the same elements in memory. ``map`` leads from the indices of an
+    operand's element to those of the functions' arrays, None if they are the same.
     """
 
     read: tuple[ir.Value, ...]
@@ -216,20 +218,35 @@ class Reductions(Accumulators):
 
     @cached_property
     def _prologues(self) -> "list[_Prologue]":
-        """The functions of the heroes' operands and of the side outputs, one for each shape."""
+        """The functions of the heroes' operands and of the side outputs, one for each shape.
+
+        An operand that is computed from a side output of another shape, and then reshaped, is computed with it.
+        """
         whole = self.shape.shape
-        by_shape: dict[Shape, list[int]] = {whole: []} if self._read else {}
+        outputs: dict[Shape, list[int]] = {}
         for number in self.side_outputs:
-            by_shape.setdefault(shape_of(self.fusion.results[number]), []).append(number)
+            outputs.setdefault(shape_of(self.fusion.results[number]), []).append(number)
+        made = {value: self._made_beside(value, outputs) for value in self._read}
+        shapes = dict.fromkeys([*(shape_of(each) for each in made.values()), *outputs])
         found = []
-        for count, (shape, numbers) in enumerate(by_shape.items()):
-            read = self._read if shape == whole else []
-            roots = [*read, *(self.fusion.results[i] for i in numbers)]
+        for count, shape in enumerate(sorted(shapes, key=lambda each: each != whole)):
+            numbers = outputs.get(shape, [])
+            read = [value for value, each in made.items() if shape_of(each) == shape]
+            roots = [*(made[value] for value in read), *(self.fusion.results[i] for i in numbers)]
             name = "prologue" if shape == whole else f"reshaped_{count}"
             functions = self._functions(name, roots, dict.fromkeys(self.given, self.shape.row_map_of(shape)))
             map_ = None if shape == whole else reshape_map(whole, shape)
             found.append(_Prologue(tuple(read), tuple(numbers), map_, functions))
         return found
+
+    def _made_beside(self, value: ir.Value, outputs: Mapping[Shape, Sequence[int]]) -> ir.Value:
+        """Return what an operand is reshaped from, if that is computed from a side output of its shape; else itself."""
+        made = behind_bitcasts(value)
+        others = {self.fusion.results[number] for number in outputs.get(shape_of(made), ())}
+        if made == value or not others:
+            return value
+        slice_ = backward_slice([made], lambda _: False)
+        return made if any(result in others for op in slice_ for result in op.results) else value
 
     @cached_property
     def _initial(self) -> SubgraphFunctions:
