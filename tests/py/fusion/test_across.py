@@ -179,7 +179,7 @@ def routed(pose: Any, w: Any, *, rounds: int) -> Any:
 def test_dimensions_too_short_for_tiles_are_moved_if_many_kernels_read_them(rounds: int, is_moved: bool) -> None:
     """Reductions read neighbours along their last dimension. One reads across, or a kernel does it for several."""
     function = partial(routed, rounds=rounds)
-    specs = ["f32[64,288,4,4]", "f32[288,10,4,4]"]
+    specs = ["f32[64,288,4,8]", "f32[288,10,8,4]"]
     target = device("sm_90a")
     found = plan_reasons(compile_to("prepared", function, specs, target, Options()), target, only_stored=True)
     assert ("to read it across, without a tile" in found) == is_moved

@@ -324,7 +324,7 @@ def _pairs(steps: int):
 
 PROGRAMS = {
     "gradients of rolled steps": (_rolled_steps, 32),
-    "bodies": (_bodies, 32),
+    "bodies": (_bodies, 64),
     "indices": (_indices, 32),
     "residual products": (_residual_products, 16),
     "gradients of residual products": (lambda layers: _gradient(*_residual_products(layers)), 16),

@@ -177,7 +177,7 @@ class AttentionFacts:
 
     @cached_property
     def ends(self) -> list[KeyEnd]:
-        """Where keys end, as lengths say that are read."""
+        """The ends of keys, as lengths say that are read."""
         found = key_ends(self.attention)
         arrays = set(body_of(self.chain).arguments)
         return [] if found is None else [each for each in found[1] if is_read(each.value, each.map, arrays)]
