@@ -1,6 +1,7 @@
 """The contents of a chain that find-chains makes: the operations up to its results, and the arrays that they read."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from enum import Enum
 
 from xgpu import ir
 from xgpu.analysis.attention.chained_sums import MOVED
@@ -35,24 +36,45 @@ _MOST_OPERATIONS = 64
 """Operations of a chain beside those that products and what lies between them are made of."""
 
 
+class _Way(Enum):
+    """The way from an array to where a chain reads it: what operations on it may do."""
+
+    COMPUTED = "any that are cheap"
+    MOVED = "move elements"
+    GATHERED = "move elements, and gather them once"
+
+
 @dataclass(frozen=True)
 class Taken:
     """The choice of a chain's operations: those that are ``inner``, and of others those that are cheap.
 
     Operands of products that are ``moved`` are moved in the chain, by operations named in ``moves`` and by what widens
-    floats; where these look up elements, by numbers that are cheap. What ``is_read`` is an array, however cheap it is.
+    floats; those that are ``gathered`` also by what looks up their elements, by numbers that are cheap. What
+    ``is_read`` is an array, however cheap it is.
     """
 
     inner: frozenset[ir.Operation]
     moved: Mapping[ir.Operation, Sequence[ir.Value]]
     moves: frozenset[str]
     is_read: Callable[[ir.Value], bool]
+    gathered: Collection[ir.Value] = ()
 
-    def takes(self, op: ir.Operation, is_moved: bool) -> bool:
-        """Whether an operation is of the chain; ``is_moved`` if an operand of a product is made by it."""
+    def takes(self, op: ir.Operation, way: "_Way") -> bool:
+        """Whether an operation is of the chain, which makes an operand of a product on a way that moves it, or not."""
         if op in self.inner:
             return True
-        return op.name in self.moves or _widens(op) if is_moved else _is_cheap(op)
+        if way is _Way.COMPUTED:
+            return _is_cheap(op)
+        return op.name in self.moves or _widens(op) or (way is _Way.GATHERED and op.name in LOOKUPS)
+
+    def way(self, op: ir.Operation, number: int, way: "_Way") -> "_Way":
+        """Return the way of an operand of an operation that is on a way itself."""
+        operand = op.operands[number]
+        if operand in self.moved.get(op, ()):
+            return _Way.GATHERED if operand in self.gathered else _Way.MOVED
+        if way is _Way.GATHERED and op.name in LOOKUPS:
+            return _Way.COMPUTED if number else _Way.MOVED
+        return way
 
 
 @dataclass(frozen=True)
@@ -132,29 +154,25 @@ def _reached(
     inputs: dict[ir.Value, None] = {}
     others = 0
     block = block_of(results[0])
-    pending = [(result, False) for result in reversed(results)]
-    seen = set[tuple[ir.Value, bool]]()
+    pending = [(result, _Way.COMPUTED) for result in reversed(results)]
+    seen = set[tuple[ir.Value, _Way]]()
     while pending:
-        value, is_moved = pending.pop()
-        if (value, is_moved) in seen:
+        value, way = pending.pop()
+        if (value, way) in seen:
             continue
-        seen.add((value, is_moved))
+        seen.add((value, way))
         op = defining_op(value) if block_of(value) == block else None
-        if op is not None and op not in taken.inner and not is_moved and lengths.is_long(value):
+        if op is not None and op not in taken.inner and way is _Way.COMPUTED and lengths.is_long(value):
             arrays.add(lengths.narrowest(value))
         is_known = op is not None and (op in taken.inner or op in found or is_constant(value))
         is_full = others > _MOST_OPERATIONS and not is_known
-        if op is None or is_full or value in arrays or taken.is_read(value) or not taken.takes(op, is_moved):
+        if op is None or is_full or value in arrays or taken.is_read(value) or not taken.takes(op, way):
             inputs[value] = None
             continue
         others += not is_known
         found[op] = None
-        moved = taken.moved.get(op, ())
-        looks_up = is_moved and op.name in LOOKUPS
-        pending += [
-            (operand, (is_moved and not (looks_up and number)) or operand in moved)
-            for number, operand in reversed(list(enumerate(op.operands)))
-        ]
+        numbers = reversed(range(len(op.operands)))
+        pending += [(op.operands[number], taken.way(op, number, way)) for number in numbers]
     return found, inputs
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import Attention, attention_of
@@ -276,17 +276,24 @@ def _adds_products(attention: Attention, parts: int) -> bool:
     return False
 
 
-def _moves(gradient: Gradient, target: Device) -> list[frozenset[str]]:
-    """Return the operations by which operands may be moved in a chain, the first for which there is a kernel is taken.
+class _Moved(NamedTuple):
+    """The operations by which operands of a chain are moved in it, and whether it ``gathers`` keys and values."""
+
+    by: frozenset[str]
+    gathers: bool = False
+
+
+def _moves(gradient: Gradient, target: Device) -> list[_Moved]:
+    """Return the ways to move operands in a chain, of which the first is taken for which there is a kernel.
 
     None if sums read what keys and values are computed of, once; but for a chain that gathers them.
     """
-    plain = [MOVES | {_SLICE}, MOVES, frozenset[str]()]
+    plain = [_Moved(MOVES | {_SLICE}), _Moved(MOVES), _Moved(frozenset[str]())]
     if gradient.ends:
         # A gradient reads them again, from memory.
         return plain
     attention = gradient.attention
-    gathered = [MOVES | {_SLICE} | LOOKUPS]
+    gathered = [_Moved(MOVES | {_SLICE}, gathers=True)]
     if not _is_of_computed_matrices(attention, target):
         return gathered + plain
     return gathered if all(map(_is_gathered, (attention.key_rows, attention.values))) else []
@@ -301,9 +308,7 @@ def _is_gathered(value: ir.Value) -> bool:
     return looked_up and is_argument(value)
 
 
-def _replaced(
-    gradient: Gradient, arranged: Arrangement, tried: Sequence[frozenset[str]]
-) -> Mapping[ir.Value, ir.Value] | str:
+def _replaced(gradient: Gradient, arranged: Arrangement, tried: Sequence[_Moved]) -> Mapping[ir.Value, ir.Value] | str:
     """Write the chains of a gradient, and what they read; return the replacements of values.
 
     All is left as it was if there is no kernel for one of them: why is returned.
@@ -329,9 +334,7 @@ def _replaced(
     return replaced
 
 
-def _write(
-    gradient: Gradient, arranged: Arrangement, tried: Sequence[frozenset[str]]
-) -> Mapping[ir.Value, ir.Value] | str:
+def _write(gradient: Gradient, arranged: Arrangement, tried: Sequence[_Moved]) -> Mapping[ir.Value, ir.Value] | str:
     """Write the chains of attention, and of its gradient if there is one; return the replacements of values."""
     attention = gradient.attention
     # Sums of a gradient know the result in another shape, not in another order of its elements.
@@ -387,7 +390,7 @@ def _write_rows(gradient: Gradient, chain: ir.Operation) -> Mapping[ir.Value, ir
 
 
 def _write_attention(
-    attention: Attention, results: Sequence[ir.Value], arranged: Arrangement, tried: Sequence[frozenset[str]]
+    attention: Attention, results: Sequence[ir.Value], arranged: Arrangement, tried: Sequence[_Moved]
 ) -> ir.Operation | str:
     """Write the chain of attention, whose operands are moved by some operations; return it, or why it has no kernel."""
     result = results[0]
@@ -400,7 +403,9 @@ def _write_attention(
     inner |= arranged.slices
     problems = []
     for moves in tried:
-        parts = ChainParts.of(results, Taken(inner, moved, moves, arranged.copies.__contains__))
+        gathered = (attention.key_rows, attention.values) if moves.gathers else ()
+        taken = Taken(inner, moved, moves.by, arranged.copies.__contains__, gathered)
+        parts = ChainParts.of(results, taken)
         if (problem := attention_problem(attention, result, {value: value for value in parts.inputs})) is not None:
             problems.append(problem)
         else:

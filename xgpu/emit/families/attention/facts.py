@@ -210,6 +210,20 @@ class AttentionFacts:
         views = [(source.view(), number) for source, number in sources if source is not None]
         return any(isinstance(view, TensorView) and view.inner == number for view, number in views)
 
+    def copy_problem(self, keys: int) -> str | None:
+        """Return why tiles of so many keys, or of their values, cannot be copied as boxes; None if they can."""
+        if keys not in self._copy_problems:
+            arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(self.chain).arguments}
+            tiles = self.tiles(WARPGROUP_ROWS, keys)
+            read = (self.attention.key_rows, tiles.key_rows), (self.attention.values, tiles.values)
+            views = [source.view() for each in read if (source := TileSource.of(*each, arrays)) is not None]
+            self._copy_problems[keys] = next((view for view in views if isinstance(view, str)), None)
+        return self._copy_problems[keys]
+
+    @cached_property
+    def _copy_problems(self) -> dict[int, str | None]:
+        return {}
+
     def tiles(self, rows: int, keys: int) -> AttentionTiles:
         """Return the maps of tiles of some rows and keys."""
         return AttentionTiles(self.attention, rows, keys)

@@ -156,6 +156,41 @@ def test_other_pages_are_not_read(pages: int) -> None:
     np.testing.assert_allclose(np.asarray(found, np.float32), np.asarray(expected, np.float32), atol=2**-6)
 
 
+def _of_slots(q: Any, k: Any, v: Any, table: Any) -> Any:
+    """Queries are gathered, too, before the kernel; two of the sequences may be one."""
+    return _in_pages(q[table[:, 0] % 2], k, v, table)
+
+
+def _sliced(q: Any, k: Any, v: Any, table: Any) -> Any:
+    return _in_pages(lax.dynamic_slice_in_dim(q, table[0, 0], 40, 1), k, v, table)
+
+
+def _of_itself(q: Any, k: Any, v: Any, table: Any) -> Any:
+    """Queries are the keys."""
+    keys, values = (each[table].reshape(table.shape[0], -1, *each.shape[2:]) for each in (k, v))
+    return q[:, :1] + _attention(keys, keys, values)
+
+
+@pytest.mark.parametrize("function", [_of_slots, _sliced, _of_itself])
+def test_queries_are_gathered_before(function: Callable[..., Any]) -> None:
+    program = xgpu.compile(function, *_PAGED)
+    arrays = _inputs(program, 20, 0)
+    (found,), (expected,) = program.run(*arrays, sanitize=True), program.reference(*arrays)
+    np.testing.assert_allclose(np.asarray(found, np.float32), np.asarray(expected, np.float32), atol=2**-5)
+
+
+@pytest.mark.parametrize("entries", [2, 5])
+def test_one_page_is_repeated_by_tiles_of_its_keys(entries: int) -> None:
+    """The number of the only page is known; a tile of two of them would be no box."""
+    cache = "bf16[1,64,2,64]"
+    program = xgpu.compile(_in_pages, "bf16[2,70,2,64]", cache, cache, f"s32[2,{entries}]")
+    (kernel,) = (each for each in program.kernels if each.emitter == "attention")
+    assert "tile_n = 64" in kernel.text("tiles")
+    arrays = _inputs(program, 1, 2)
+    (found,), (expected,) = program.run(*arrays, sanitize=True), program.reference(*arrays)
+    np.testing.assert_allclose(np.asarray(found, np.float32), np.asarray(expected, np.float32), atol=2**-6)
+
+
 def test_pages_of_no_eight_keys_are_stored() -> None:
     program = xgpu.compile(_in_pages, "bf16[2,70,4,64]", "bf16[20,20,4,64]", "bf16[20,20,4,64]", "s32[2,13]")
     text = program.ir("tiles")
