@@ -29,7 +29,7 @@ def test_who_takes_or_makes_tensors_says_what_it_does_with_them(name):
         or traits.tensor is not None
         or traits.collective
         or traits.allocates
-        or name in ("xgpu.scan", "xgpu.chain", "xgpu.blocks", "xgpu.index_tile")
+        or name in ("xgpu.scan", "xgpu.chain", "xgpu.blocks", "xgpu.steps", "xgpu.index_tile")
     )
 
 
