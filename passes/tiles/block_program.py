@@ -169,7 +169,7 @@ def _products(steps: StepsOp) -> tuple[ir.Operation, ...]:
         refuse(PASS, op, f"expected a value and a step, got {len(op.results)} values and {steps.count} steps")
     (*_, end) = steps.body.operations
     found = []
-    for init, carried, yielded in zip(op.operands, list(steps.body.arguments)[1:], end.operands, strict=True):
+    for init, carried, yielded in zip(steps.inits, list(steps.body.arguments)[1:], end.operands, strict=True):
         added = defining_op(yielded)
         terms = [] if added is None or added.name != _ADD else list(added.operands)
         products = [made for each in terms if (made := defining_op(each)) is not None and made.name == _PRODUCT]

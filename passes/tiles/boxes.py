@@ -62,8 +62,8 @@ class Lookup:
         element[self.parts.along] = create_index(part * self.parts.rows)
         code = FragmentCode(place, element, {}, IndexingMap((), (), ()))
         inside = InDomainOp.build(self.parts.inside, where) if self.parts.inside.constraints else None
-        clamps, found = self.parts.map.dims[len(place) :], []
-        for value, clamp in zip(self.numbers, clamps, strict=False):
+        clamps, found = self.parts.map.dims[len(place) : -1], []
+        for value, clamp in zip(self.numbers, clamps, strict=True):
             number = clamped(code.value(value), dtype_of(value), clamp.upper)
             if inside is not None:
                 number = ir.arith.select(inside, number, constant(clamp.upper + 1, number.type))

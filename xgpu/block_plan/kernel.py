@@ -162,12 +162,11 @@ class BlockKernel:
 
     def _carried(self, places: dict[ir.Operation, int]) -> Iterator[Carried]:
         for op in self.ops:
-            if not isinstance(op.opview, StepsOp):
+            steps = op.opview
+            if not isinstance(steps, StepsOp):
                 continue
-            (*_, end) = op.opview.body.operations
-            values = zip(
-                op.operands, list(op.opview.body.arguments)[1:], end.operation.operands, op.results, strict=True
-            )
+            (*_, end) = steps.body.operations
+            values = zip(steps.inits, list(steps.body.arguments)[1:], end.operation.operands, op.results, strict=True)
             for tiles in values:
                 yield Carried(places[op], *(self.number[value] for value in tiles))
 

@@ -60,7 +60,7 @@ def computed(value: ir.Value, reader: ir.Operation) -> ComputedMatrix | None:
     read, executed, is_computed = 0, 0.0, False
     while pending:
         each = pending.pop()
-        if _is_stored(each):
+        if is_in_an_array(each):
             read += byte_size(each)
             continue
         op = producer(each)
@@ -157,12 +157,12 @@ def _more_passes(op: ir.Operation, number: int) -> float:
 def widened_bytes(matrix: ir.Value) -> int | None:
     """Return the bytes of the elements that XLA widens as it multiplies, without storing them; None for others."""
     made = behind_transposes(matrix)
-    casts = [op for op in widening(made, _is_stored) if is_cast_for(op, PRODUCT)]
+    casts = [op for op in widening(made, is_in_an_array) if is_cast_for(op, PRODUCT)]
     narrow = min((dtype_of(op.operands[0]).storage_bits for op in casts), default=0)
     return max(1, narrow // 8) if casts else None
 
 
-def _is_stored(value: ir.Value) -> bool:
+def is_in_an_array(value: ir.Value) -> bool:
     """Whether a kernel finds an array in memory: also those that kernels make for whatever reads them."""
     if is_argument(value):
         return True

@@ -19,7 +19,7 @@ from xgpu.emit.families.attention.sources import LOOKUPS
 from xgpu.emit.families.attention.tiles import FULL
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.emit.families.products.schedule import device_problem
-from xgpu.fusion.computed_matrices import matrix_for_sums, widened_bytes
+from xgpu.fusion.computed_matrices import is_in_an_array, matrix_for_sums, widened_bytes
 from xgpu.fusion.fallback import PRODUCT
 from xgpu.fusion.product_operands import behind_transposes
 from xgpu.hlo.stablehlo_builder import convert, reshape
@@ -300,12 +300,12 @@ def _moves(gradient: Gradient, target: Device) -> list[_Moved]:
 
 
 def _is_gathered(value: ir.Value) -> bool:
-    """Whether a value is moved from what is gathered of an array that nothing computes."""
+    """Whether a value is moved from what is gathered of an array in memory, such as a cache that was just written."""
     looked_up = False
     while (op := defining_op(value)) is not None and op.name in (*MOVES, _SLICE, *LOOKUPS):
         looked_up |= op.name in LOOKUPS
         value = op.operands[0]
-    return looked_up and is_argument(value)
+    return looked_up and is_in_an_array(value)
 
 
 def _replaced(gradient: Gradient, arranged: Arrangement, tried: Sequence[_Moved]) -> Mapping[ir.Value, ir.Value] | str:

@@ -131,7 +131,7 @@ class StepLoop:
     def _write_inits(self) -> list[_Carried]:
         """Write what the first step takes into shared memory where it is there, and return the rest."""
         state, begin = self.state, list[_Carried]()
-        for number, (value, init) in enumerate(zip(self._inside, self.steps.operation.operands, strict=True)):
+        for number, (value, init) in enumerate(zip(self._inside, self.steps.inits, strict=True)):
             if state.kernel.places[value] == attributes.FRAGMENTS:
                 tile = self._init(value, init)
                 rows = rows_of(tile.layout, tile.values) if number in self._pending.values() else []

@@ -92,9 +92,11 @@ def key_ends(attention: Attention) -> tuple[float, list[KeyEnd]] | None:
     if op is None or hidden is None or hidden > _FEW_BITS_BELOW:
         return None
     found, pending = list[KeyEnd](), [(op.operands[0], then(map_, accesses(op)[0].map))]
+    seen = set[Place]()
     while pending:
-        condition, at = behind(pending.pop(), _MOVES)
-        made = defining_op(condition)
+        condition, at = place = behind(pending.pop(), _MOVES)
+        made = None if place in seen else defining_op(condition)
+        seen.add(place)
         if made is not None and made.name == "stablehlo.compare":
             end = _end(made, at, attention)
             found += [] if end is None else [end]

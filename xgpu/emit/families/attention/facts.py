@@ -178,17 +178,17 @@ class AttentionFacts:
     @cached_property
     def ends(self) -> list[KeyEnd]:
         """The ends of keys, as lengths say that are read."""
-        found = key_ends(self.attention)
         arrays = set(body_of(self.chain).arguments)
-        return [] if found is None else [each for each in found[1] if is_read(each.value, each.map, arrays)]
+        return [each for each in self._lengths[1] if is_read(each.value, each.map, arrays)]
 
     @cached_property
     def hidden(self) -> float:
         """The logits of keys that rows do not see."""
-        if self.visible is not None:
-            return self.visible.hidden
-        found = key_ends(self.attention)
-        return -math.inf if found is None else found[0]
+        return self._lengths[0] if self.visible is None else self.visible.hidden
+
+    @cached_property
+    def _lengths(self) -> tuple[float, list[KeyEnd]]:
+        return key_ends(self.attention) or (-math.inf, [])
 
     @property
     def skips(self) -> bool:

@@ -179,6 +179,26 @@ def test_queries_are_gathered_before(function: Callable[..., Any]) -> None:
     np.testing.assert_allclose(np.asarray(found, np.float32), np.asarray(expected, np.float32), atol=2**-5)
 
 
+def _decoded(q: Any, k: Any, v: Any, table: Any, new: Any) -> Any:
+    """A step that writes its key into a page first; each head has four queries, which could be sums."""
+    k, v = (each.at[:, table[:, 0], 3].set(new) for each in (k, v))
+    taken = (jnp.take(each, table, axis=1, mode="clip") for each in (k, v))
+    keys, values = (each.reshape(*each.shape[:2], -1, each.shape[-1]) for each in taken)
+    s = jnp.einsum("bhgd,hbkd->bhgk", q, keys, preferred_element_type=jnp.float32) * 0.1
+    return jnp.einsum("bhgk,hbkd->bhgd", jax.nn.softmax(s, -1).astype(v.dtype), values)
+
+
+def test_few_rows_read_a_cache_that_was_just_written() -> None:
+    cache = "bf16[8,4096,64,128]"
+    large = xgpu.compile(_decoded, "bf16[8,8,4,128]", cache, cache, "s32[8,64]", "bf16[8,8,128]")
+    assert [each.kernel.emitter for each in large.launches].count("attention") == 1
+    cache = "bf16[2,40,64,64]"
+    program = xgpu.compile(_decoded, "bf16[2,2,4,64]", cache, cache, "s32[2,16]", "bf16[2,2,64]")
+    arrays = _inputs(program, 40, 0)
+    (found,), (expected,) = program.run(*arrays), program.reference(*arrays)
+    np.testing.assert_allclose(np.asarray(found, np.float32), np.asarray(expected, np.float32), atol=2**-6)
+
+
 @pytest.mark.parametrize("entries", [2, 5])
 def test_one_page_is_repeated_by_tiles_of_its_keys(entries: int) -> None:
     """The number of the only page is known; a tile of two of them would be no box."""
