@@ -1,22 +1,25 @@
 """The pass `merge-scatters`."""
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence, Set
 from itertools import batched
 from typing import Any, ClassVar
 
 from xgpu import ir
 from xgpu.analysis.combiners import BINARY, combiners, has_own_types, is_binary, promises
 from xgpu.analysis.in_place import SCATTER, has_runs, has_separate_places
+from xgpu.analysis.zeros import has_no_negative_zero
 from xgpu.hlo.constants import is_number, splat_of
 from xgpu.hlo.stablehlo_builder import hlo, shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.records import dataclass
-from xgpu.structure import behind, element_of, is_argument, producer, replace_op, users_of
+from xgpu.structure import behind, dtype_of, element_of, is_argument, producer, replace_op, terminator_of, users_of
 
 _ADD = next(name for name, function in BINARY.items() if function == "add")
 _MOST = 16
 """Scatters that become one: a kernel has the code of the indices and updates of all of them."""
+_LEAST_BITS = 32
+"""Bits of elements that updates are added to one by one, whatever they are."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,13 @@ class MergeScatters(BlockRewrite):
     """Merges scatters that add to one array one after the other, or to arrays of zeros that are then added up.
 
     The gradient of what reads a table several times, such as the corners of a cell, is such a sum: it would set as many
-    arrays to zero as there are reads, and read all of them again. Any other combination of an element and its updates
-    that is one operation is merged as well, where each scatter updates the result of the one before. Scatters that
-    promise indices once each, or many updates in order, are left as they are, as what is merged could not. Needs:
-    nothing. (Source: XLA's algebraic simplifier merges sums of two scatters.)
+    arrays to zero as there are reads, and read all of them again. A sum that is stored, of such a scatter and another
+    array, becomes a scatter to that array, as where a loop adds up gradients: nothing is set to zero and added. That
+    array has elements of 32 bits or more, as sums of many small updates lose more where they begin with a large one,
+    and no negative zeros, which adding zeros would change. Any other combination of an element and its updates that is
+    one operation is merged as well, where each scatter updates the result of the one before. Scatters that promise
+    indices once each, or many updates in order, are left as they are, as what is merged could not. Needs: nothing.
+    (Source: XLA's algebraic simplifier merges sums of two scatters.)
 
     ```mlir
     %0 = "stablehlo.scatter"(%zeros, %i, %u) ({ ... stablehlo.add ... })
@@ -51,36 +57,70 @@ class MergeScatters(BlockRewrite):
     def rewrite_block(self, block: ir.Block) -> None:
         """Chain the scatters of sums, then merge those of each chain."""
         chains: dict[ir.Value, list[ir.Operation]] = {}
-        for op in operations_of(block, frozenset((_ADD,))):
-            _chain_summands(op, chains)
+        sums = operations_of(block, frozenset((_ADD,)))
+        stored = _stored(sums, block)
+        for op in sums:
+            _chain_summands(op, chains, stored)
         for op in operations_of(block, self.OPERATIONS):
             if _is_mergeable(op) and _is_last(op):
                 _merge(list(_chain(op))[::-1])
 
 
-def _chain_summands(op: ir.Operation, chains: dict[ir.Value, list[ir.Operation]]) -> None:
+def _stored(sums: Sequence[ir.Operation], block: ir.Block) -> Set[ir.Value]:
+    """Return those of ``sums`` that ``block`` returns, that a scatter updates, or that are part of such a sum."""
+    found: set[ir.Value] = set()
+    for op in reversed(sums):
+        users = users_of(op.results[0])
+        is_updated = all(user.name == SCATTER and user.operands[0] == op.results[0] for user in users)
+        is_part = len(users) == 1 and users[0].name == _ADD and users[0].results[0] in found
+        if users and (is_updated or is_part or all(user == terminator_of(block) for user in users)):
+            found.add(op.results[0])
+    return found
+
+
+def _chain_summands(op: ir.Operation, chains: dict[ir.Value, list[ir.Operation]], stored: Set[ir.Value]) -> None:
     """Replace the sum of two chains of scatters to zeros by a chain of both, and that of one and zeros by the chain.
 
-    ``chains`` has those that are known, the first scatter first, by the result of the last: a sum of many is not walked
-    again for each of them.
+    One of the summands may be another array, or a chain of scatters to one, if the sum is ``stored``. ``chains`` has
+    those that are known, the first scatter first, by the result of the last: a sum of many is not walked again for each
+    of them.
     """
     found = [value for value in op.operands if _is_only_summand(value, op.block)]
     for value in found:
         if value not in chains:
             chains[value] = list(_chain(producer(value)))[::-1]
-    zeros = sum(_is_positive_zero(value) for value in op.operands)
-    if not found or len(found) + zeros < 2 or not all(_is_positive_zero(chains[each][0].operands[0]) for each in found):
+    to_zeros = [value for value in found if _is_positive_zero(chains[value][0].operands[0])]
+    if not to_zeros:
         return
     if len(found) == 2:
-        longer, shorter = sorted(found, key=lambda value: -len(chains[value]))
-        moved = chains.pop(shorter)
-        for each in moved:
+        longer, shorter = sorted(found, key=lambda value: (value in to_zeros, -len(chains[value])))
+        if longer in to_zeros or _can_begin(longer, op, stored):
+            _append(shorter, longer, op, chains)
+            replace_op(op, [shorter])
+        return
+    other = next(value for value in op.operands if value != to_zeros[0])
+    if _is_positive_zero(other):
+        replace_op(op, to_zeros)
+    elif _can_begin(other, op, stored):
+        for each in chains[to_zeros[0]]:
             each.move_before(op)
-        moved[0].operands[0] = longer
-        chains[longer] += moved
-        chains[shorter] = chains.pop(longer)
-        found = [shorter]
-    replace_op(op, found)
+        chains[to_zeros[0]][0].operands[0] = other
+        replace_op(op, to_zeros)
+
+
+def _append(shorter: ir.Value, longer: ir.Value, op: ir.Operation, chains: dict[ir.Value, list[ir.Operation]]) -> None:
+    """Let the chain of ``shorter`` go on from the result of ``longer``, before their sum ``op``."""
+    moved = chains.pop(shorter)
+    for each in moved:
+        each.move_before(op)
+    moved[0].operands[0] = longer
+    chains[longer] += moved
+    chains[shorter] = chains.pop(longer)
+
+
+def _can_begin(value: ir.Value, op: ir.Operation, stored: Set[ir.Value]) -> bool:
+    """Whether scatters may add to ``value``, which ``op`` adds what they make of zeros to."""
+    return op.results[0] in stored and dtype_of(value).bits >= _LEAST_BITS and has_no_negative_zero(value)
 
 
 def _is_only_summand(value: ir.Value, block: ir.Block) -> bool:

@@ -89,3 +89,58 @@ func.func @main(%x: tensor<64xi32>, %i: tensor<8x1xi32>, %u: tensor<8xi32>) -> (
   }) : (tensor<64xi32>, tensor<8x1xi32>, tensor<8xi32>) -> tensor<64xi32>
   return %1, %4 : tensor<64xi32>, tensor<64xi32>
 }
+
+// -----
+
+// A loop that adds up scatters to zeros begins with zeros, so that no sum in it is a negative zero: they are scatters to
+// the sum. Not to an array that may have negative zeros, such as the argument, nor to one of narrow elements.
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         stablehlo.while(%[[SUM:.*]] = %{{.*}}, %{{.*}} = %{{.*}})
+// CHECK-DAG:       %[[I:.*]] = stablehlo.concatenate %arg1, %arg1, dim = 0
+// CHECK-DAG:       %[[U:.*]] = stablehlo.concatenate %arg2, %arg2, dim = 0
+// CHECK:           %[[S:.*]] = "stablehlo.scatter"(%[[SUM]], %[[I]], %[[U]])
+// CHECK:           stablehlo.return %[[S]]
+// CHECK:         %[[T:.*]] = stablehlo.add %arg0, %{{.*}} : tensor<64xf32>
+// CHECK:         %[[N:.*]] = stablehlo.add %{{.*}} : tensor<64xbf16>
+// CHECK:         return %{{.*}}, %[[T]], %[[N]]
+func.func @main(%x: tensor<64xf32>, %i: tensor<8x1xi32>, %u: tensor<8xf32>, %n: tensor<8xbf16>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xbf16>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<64xf32>
+  %start = stablehlo.constant dense<0> : tensor<i32>
+  %end = stablehlo.constant dense<5> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %loop:2 = stablehlo.while(%sum = %zero, %k = %start) : tensor<64xf32>, tensor<i32> cond {
+    %more = stablehlo.compare LT, %k, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %s1 = "stablehlo.scatter"(%zero, %i, %u) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = false}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %c = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %c : tensor<f32>
+    }) : (tensor<64xf32>, tensor<8x1xi32>, tensor<8xf32>) -> tensor<64xf32>
+    %t1 = stablehlo.add %sum, %s1 : tensor<64xf32>
+    %s2 = "stablehlo.scatter"(%zero, %i, %u) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = false}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %c = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %c : tensor<f32>
+    }) : (tensor<64xf32>, tensor<8x1xi32>, tensor<8xf32>) -> tensor<64xf32>
+    %t2 = stablehlo.add %s2, %t1 : tensor<64xf32>
+    %next = stablehlo.add %k, %one : tensor<i32>
+    stablehlo.return %t2, %next : tensor<64xf32>, tensor<i32>
+  }
+  %s3 = "stablehlo.scatter"(%zero, %i, %u) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = false}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) : (tensor<64xf32>, tensor<8x1xi32>, tensor<8xf32>) -> tensor<64xf32>
+  %t3 = stablehlo.add %x, %s3 : tensor<64xf32>
+  %narrow = stablehlo.constant dense<0.0> : tensor<64xbf16>
+  %ones = stablehlo.constant dense<1.0> : tensor<64xbf16>
+  %s4 = "stablehlo.scatter"(%narrow, %i, %n) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = false}> ({
+  ^bb0(%a: tensor<bf16>, %b: tensor<bf16>):
+    %c = stablehlo.add %a, %b : tensor<bf16>
+    stablehlo.return %c : tensor<bf16>
+  }) : (tensor<64xbf16>, tensor<8x1xi32>, tensor<8xbf16>) -> tensor<64xbf16>
+  %t4 = stablehlo.add %ones, %s4 : tensor<64xbf16>
+  return %loop#0, %t3, %t4 : tensor<64xf32>, tensor<64xf32>, tensor<64xbf16>
+}

@@ -1,5 +1,6 @@
 """Scatters that add to one array in turn, or to zeros that are added up: one kernel, and the same sums."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -136,3 +137,54 @@ def test_scatters_in_loops_are_merged() -> None:
     assert str(program.ir("fusions")).count('"stablehlo.scatter"') == 1
     inputs = program.random_inputs()
     np.testing.assert_array_equal(program.run(*inputs)[0], program.reference(*inputs)[0])
+
+
+def test_gradients_that_a_loop_adds_up_are_scatters_to_their_sum() -> None:
+    """No array of zeros in each step, and no sum with it."""
+
+    def function(table: Any, i: Any, w: Any) -> Any:
+        def loss(table: Any) -> Any:
+            def step(total: Any, i: Any) -> Any:
+                return total + jnp.tanh((table[i] * table[i + 1]) @ w).sum(), None
+
+            return jax.lax.scan(step, 0.0, i)[0]
+
+        return jax.grad(loss)(table)
+
+    program = xgpu.compile(function, "f32[40,8]", "s32[5,24]", "f32[8]")
+    text = str(program.ir("fusions"))
+    assert text.count('"stablehlo.scatter"') == 1
+    assert not re.search(r"stablehlo.add .* tensor<40x8xf32>", text)
+    (table, _, w), i = program.random_inputs(), np.random.default_rng(3).integers(-45, 45, (5, 24), np.int32)
+    (found,), (expected,) = program.run(table, i, w), program.reference(table, i, w)
+    assert compare(found, expected).agrees
+
+
+@pytest.mark.parametrize(
+    ("dtype", "begin", "scatters"),
+    [
+        ("f32", lambda x: jnp.abs(x), 1),
+        ("f32", lambda x: x, 2),
+        ("f32", lambda x: x + 1, 1),
+        ("f32", lambda x: -jnp.zeros_like(x), 2),
+        ("s32", lambda x: x, 1),
+        ("bf16", lambda x: jnp.abs(x), 2),
+        ("c64", lambda x: x, 2),
+        ("c64", lambda x: x + (1 + 1j), 1),
+    ],
+)
+def test_sums_with_another_array(dtype: str, begin: Callable[..., Any], scatters: int) -> None:
+    """Scatters to an array that has no negative zeros, which are kept where no update is."""
+
+    def function(x: Any, i: Any, u: Any) -> Any:
+        return begin(x) + jnp.zeros_like(x).at[i].add(u) + jnp.zeros_like(x).at[i + 3].add(u)
+
+    program = xgpu.compile(function, f"{dtype}[48]", "s32[48]", f"{dtype}[48]")
+    assert str(program.ir("fusions")).count('"stablehlo.scatter"') == scatters
+    x, _, u = program.random_inputs()
+    x[::5], i = -x[::5] * 0, np.random.default_rng(4).integers(-70, 70, 48, np.int32)
+    (found,), (expected,) = program.run(x, i, u), program.reference(x, i, u)
+    assert compare(found, expected).agrees
+    for part in (np.real, np.imag) if dtype == "c64" else (np.asarray,):
+        zero = part(expected) == 0
+        np.testing.assert_array_equal(np.signbit(part(found))[zero], np.signbit(part(expected))[zero])
