@@ -47,7 +47,7 @@ class Inline(Pass):
     NAME: ClassVar[str] = "inline"
     max_ops: int = 24
     """Operations of a callee, its own callees inlined, up to which it is inlined into several callers."""
-    max_copies: int = 256
+    max_copies: int = 1024
     """Operations of all copies of a callee together up to which it is inlined though it is not small."""
     max_growth: int = 4096
     """Operations that copies of small callees may add to one caller."""

@@ -242,6 +242,8 @@ separate-products{target=sm_90a}
   stablehlo.dot_general
 serialize-inner-loops
   xgpu.par
+share-branch-calls{min-size=25}
+  scf.if
 share-conditionals
   scf.if
 share-memory{target=sm_90a}

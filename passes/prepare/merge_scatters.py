@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from xgpu import ir
 from xgpu.analysis.combiners import BINARY, combiners, has_own_types, is_binary, promises
+from xgpu.analysis.constants.zeros import has_no_negative_zero
 from xgpu.analysis.in_place import SCATTER, has_runs, has_separate_places
-from xgpu.analysis.zeros import has_no_negative_zero
 from xgpu.hlo.constants import is_number, splat_of
 from xgpu.hlo.stablehlo_builder import hlo, shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of

@@ -5,15 +5,18 @@ indices share one computation, all others recompute it. Going backwards through 
 to what it reads.
 """
 
+import functools
 import heapq
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple, Protocol
 
 from xgpu import ir
 from xgpu.analysis.concatenations import together
+from xgpu.analysis.constants.counters import constant_integer
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE, updates_of
 from xgpu.analysis.placement import Placement, Reads, Scope
 from xgpu.costs.footprint import footprint
@@ -21,7 +24,8 @@ from xgpu.costs.recomputation import LOAD, MOST_VISITED
 from xgpu.costs.repeats import Loops, Repeat, loops_inside, times_alike
 from xgpu.costs.values import Weight, element_work, elements, instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.access import Shape
+from xgpu.indexing.access import Shape, ranges, shape_of
+from xgpu.indexing.interval import Interval
 from xgpu.numbered_block import Number, NumberedBlock
 from xgpu.records import dataclass
 
@@ -37,6 +41,8 @@ ONLY: Members = 1
 """The kernel of a kind that has no other."""
 _ALL: Members = -1
 """All kernels of a kind, however many it has."""
+type Box = tuple[Interval, ...]
+"""Ranges of indices."""
 type _Placed = tuple[Scope, float, Members]
 """The scope at which members compute an operation, and how many times."""
 
@@ -255,13 +261,10 @@ class Evaluations[K: KernelKind]:
         Stored inputs are loaded from caches. The count stops at ``most`` instructions; for very many operations it is
         infinite.
         """
-        placement, size = Placement(), self.block.elements(value)
-        root = placement.root(self.block.shape(value))
-        counts: dict[Scope, float] = {root: size}
-        loops: dict[Scope, Loops] = {root: {}}
-        first = self.block.makers[value]
+        size, first = self.block.elements(value), self.block.makers[value]
         assert first is not None
-        wanted = {first: {root}}
+        again = _Again(self.block.shape(value), size)
+        wanted = {first: {again.root}}
         pending = [-first]
         read = set[tuple[Number, Scope]]()
         total = -float(LOAD * size)
@@ -269,26 +272,16 @@ class Evaluations[K: KernelKind]:
             if not pending or total > most * size:
                 return total / size
             number = -heapq.heappop(pending)
-            scopes, known = wanted[number], self._known_of(number)
-            scope = placement.place(self.block.operations[number], scopes)
-            if scope not in counts:
-                counts[scope] = sum([counts[each] for each in scopes])
-                loops[scope] = {}
-            times = counts[scope]
-            total += times * known.instructions
+            known = self._known_of(number)
+            scope = again.place(known.reads.op, wanted[number])
+            total += again.counts[scope] * known.instructions
             for position, operand in enumerate(known.operands):
-                child = scope
-                if not known.reads.own[position]:
-                    child = placement.child(known.reads, position, scope)
-                    if child not in counts:
-                        alike = times_alike(known.reads, position, loops[scope])
-                        counts[child] = known.repeats[position].times(times, placement.is_called(scope), alike)
-                        loops[child] = loops_inside(known.reads, position, loops[scope])
+                child = again.child(known, position, scope)
                 if known.immediate[position]:
                     continue
                 before = known.recomputed[position]
                 if before is None or is_stored(operand):
-                    total += LOAD * counts[child] * ((operand, child) not in read)
+                    total += LOAD * again.counts[child] * ((operand, child) not in read)
                     read.add((operand, child))
                     continue
                 if before not in wanted:
@@ -377,6 +370,41 @@ def _readers(wanted: Mapping[Scope, Members], among: Members) -> list[tuple[tupl
     return [(scopes, part) for _, part, scopes in parts]
 
 
+class _Again:
+    """The scopes at which what one value is made of is computed again: how often, in which loops, at which indices."""
+
+    def __init__(self, shape: Shape, size: int):
+        self._placement = Placement()
+        self.root = self._placement.root(shape)
+        self.counts: dict[Scope, float] = {self.root: size}
+        self._loops: dict[Scope, Loops] = {self.root: {}}
+        # The indices of each scope as a box. Slices read parts of what pads and updates make of parts.
+        self._boxes: dict[Scope, Box] = {self.root: ranges(shape)}
+
+    def place(self, op: ir.Operation, wanted: Collection[Scope]) -> Scope:
+        """Return the scope of an operation that is read at the scopes ``wanted``."""
+        scope = self._placement.place(op, wanted)
+        if scope not in self.counts:
+            self.counts[scope] = sum([self.counts[each] for each in wanted])
+            self._loops[scope] = {}
+            together = zip(*[self._boxes[each] for each in wanted], strict=True)
+            self._boxes[scope] = tuple([functools.reduce(Interval.union, each) for each in together])
+        return scope
+
+    def child(self, known: "_Known", position: int, scope: Scope) -> Scope:
+        """Return the scope at which an operation at ``scope`` reads the operand of an access."""
+        if known.reads.own[position]:
+            return scope
+        child = self._placement.child(known.reads, position, scope)
+        if child not in self.counts:
+            repeat, box = known.inside(position, self._boxes[scope])
+            alike = times_alike(known.reads, position, self._loops[scope])
+            self.counts[child] = repeat.times(self.counts[scope], self._placement.is_called(scope), alike)
+            self._loops[child] = loops_inside(known.reads, position, self._loops[scope])
+            self._boxes[child] = box
+        return child
+
+
 @dataclass(frozen=True)
 class _Known:
     """The reads of an operation, however it is placed: for each access how often it happens, and the operand.
@@ -398,6 +426,21 @@ class _Known:
         read = block.operands[number]
         operands = tuple([read[access.operand] for access in reads.accesses])
         return cls(block, reads, repeats, operands, tuple([block.makers[operand] for operand in operands]))
+
+    def inside(self, position: int, box: Box) -> tuple[Repeat, Box]:
+        """Return how often an access happens at the indices in ``box``, and a box of what it reads there."""
+        map_, operands = self.reads.maps[position], self.reads.operands
+        given = [constant_integer(operands[index.access]) for index in self.reads.accesses[position].runtime]
+        later = [
+            interval if number is None else Interval(number, number).intersect(interval)
+            for number, interval in zip(given, map_.dims[len(box) :], strict=True)
+        ]
+        repeat = self.repeats[position]
+        if (*box, *later) != map_.dims:
+            map_ = replace(map_, dims=(*box, *later))
+            repeat = Repeat.of(self.reads, position, map_)
+        whole = ranges(shape_of(operands[position]))
+        return repeat, tuple([each.intersect(all_) for each, all_ in zip(map_.result_ranges(), whole, strict=True)])
 
     @cached_property
     def steps(self) -> tuple[tuple[int, bool, Number, bool, int], ...]:

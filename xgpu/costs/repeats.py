@@ -42,13 +42,13 @@ class Repeat:
     shared: int
 
     @classmethod
-    def of(cls, reads: Reads, position: int) -> "Repeat":
-        """Return the count of an access.
+    def of(cls, reads: Reads, position: int, map_: IndexingMap | None = None) -> "Repeat":
+        """Return the count of an access, at the indices of ``map_`` if it is given: its map with other ranges.
 
         Where an access happens at some indices only, these are taken to be as frequent as all others; where they
         alternate within a warp, it is as if all lanes read: a warp goes through what any of them does.
         """
-        map_ = reads.maps[position]
+        map_ = map_ or reads.maps[position]
         factor = called = float(math.prod(interval.size for interval in map_.symbols))
         for expression, interval in map_.constraints:
             possible = expression.interval(map_.dims, map_.symbols)

@@ -241,7 +241,8 @@ EXPAND_TILES: Pipeline = (("expand-tiles", "alone: what it makes is for XLA to r
 
 OPTIMIZE: Pipeline = (
     ("expand-complex", "before inlining: no other pass knows complex numbers, and functions then have their true size"),
-    ("inline", "first, so that every later pass sees loads and stores beside the loops that drive them"),
+    ("share-branch-calls", "before inlining, which makes a copy for each call"),
+    ("inline", "early, so that every later pass sees loads and stores beside the loops that drive them"),
     ("lower-predicated", "makes scf.if of predicated accesses: cse merges equal ones, unswitch-loops finds them"),
     ("canonicalize", "folds what inlining made constant"),
     ("cse", "merges reads that several inlined functions share"),

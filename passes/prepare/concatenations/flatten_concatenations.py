@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.indexing.access import integer
+from xgpu.indexing.access import integer, shape_of
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.records import dataclass
 from xgpu.structure import replace_op
@@ -15,7 +15,8 @@ _CONCATENATE = "stablehlo.concatenate"
 class FlattenConcatenations(OperationRewrite):
     """Flattens nested concatenations along the same dimension: JAX nests those of more than 16 arrays.
 
-    Only those that nothing else uses, so that the program does not grow. Needs: nothing.
+    Only those that nothing else uses, so that the program does not grow. Empty arrays are left out, such as the part of
+    a dimension that is rotated by 0. Needs: nothing.
 
     ```mlir
     %0 = stablehlo.concatenate %a, %b, dim = 0 : (tensor<2xf32>, tensor<3xf32>) -> tensor<5xf32>
@@ -33,13 +34,17 @@ class FlattenConcatenations(OperationRewrite):
     def rewrite(self, op: ir.Operation) -> None:
         """Replace operands of a concatenation by what they are put together from themselves."""
         inner = {value: ir.OpResult(value).owner.operation for value in op.operands if _goes_into(value, op)}
-        if not inner:
-            return
         operands = [each for value in op.operands for each in (inner[value].operands if value in inner else [value])]
-        attributes = {"dimension": op.attributes["dimension"]}
-        types = [op.results[0].type]
-        new = ir.Operation.create(_CONCATENATE, results=types, operands=operands, attributes=attributes)
-        replace_op(op, list(new.results))
+        dimension = integer(op, "dimension")
+        filled = [each for each in operands if shape_of(each)[dimension]] or operands[:1]
+        if not inner and len(filled) == len(operands):
+            return
+        if len(filled) > 1:
+            attributes = {"dimension": op.attributes["dimension"]}
+            types = [op.results[0].type]
+            new = ir.Operation.create(_CONCATENATE, results=types, operands=filled, attributes=attributes)
+            filled = list(new.results)
+        replace_op(op, filled)
         for each in inner.values():
             each.erase()
 

@@ -34,6 +34,20 @@ def haar(x: Any) -> Any:
     return jnp.concatenate([x, *reversed(details)])
 
 
+def gradient_in_place(x: Any) -> Any:
+    """Of a wavelet whose levels update one array: even and odd elements, which a warp computes in turn, at each."""
+
+    def levels(x: Any) -> Any:
+        size = x.shape[0]
+        while size > 1:
+            even, odd = x[:size:2], x[1:size:2]
+            x = x.at[: size // 2].set((even + odd) * 0.5).at[size // 2 : size].set((even - odd) * 0.5)
+            size //= 2
+        return x
+
+    return jax.grad(lambda x: jnp.sum(levels(x) ** 3))(x)
+
+
 def of_rows(x: Any) -> Any:
     while x.shape[1] > 1:
         x = x[:, ::2] + jnp.sin(x[:, 1::2])
@@ -53,6 +67,8 @@ def sizes(program: xgpu.Compiled) -> list[int]:
         (halves, "f32[65536]", 2),
         (haar, "f32[65536]", 3),
         (of_rows, "f32[16,4096]", 2),
+        (gradient_in_place, "f32[1024]", 4),
+        (gradient_in_place, "f32[16384]", 5),
         # As long as a few launches.
         (every_second, "f32[512]", 1),
         (of_rows, "f32[4096,64]", 1),
