@@ -177,6 +177,8 @@ move-transposes{least-bytes=262144}
   stablehlo.transpose
 multicast-tiles
   xgpu.blocks
+multiply-bytes{target=sm_90a products=auto always=false}
+  stablehlo.dot_general
 order-extremes
   stablehlo.reduce
 order-pairs{target=sm_90a}

@@ -41,7 +41,7 @@ _FEW_PRODUCTS = 1 << 20
 _SHORT_SUM = 128
 """Products of a sum up to which that holds: a thread waits some 600 cycles for the operands of every eight."""
 _SHORT_SUM_OF_LIBRARIES = 32
-"""The same for matrix products for which XLA has fast kernels, of floats and of 8-bit integers."""
+"""The same for matrix products for which XLA has fast kernels, of floats and of signed bytes."""
 
 
 def nothing_to_compile(planned: ir.Module) -> Unsupported:
@@ -135,16 +135,16 @@ def _is_small(op: ir.Operation) -> bool:
         return False
     if op.name == PRODUCT and _has_few_terms(op):
         return True
-    return is_short(op, _SHORT_SUM_OF_LIBRARIES if _is_fast_product(op) else _SHORT_SUM)
+    return is_short(op, _SHORT_SUM_OF_LIBRARIES if has_library(op) else _SHORT_SUM)
 
 
-def _is_fast_product(op: ir.Operation) -> bool:
-    """Whether ``op`` is a matrix product for which XLA has more than a plain loop."""
+def has_library(op: ir.Operation) -> bool:
+    """Whether ``op`` is a matrix product for which XLA has more than a plain loop: of floats, or of signed bytes."""
     if op.name != PRODUCT:
         return False
     *factors, result = (dtype_of(value) for value in (*op.operands, op.results[0]))
-    if all(dtype.is_integer and dtype.bits == 8 for dtype in factors):
-        return result.bits == 32
+    if all(dtype.hlo == "s8" for dtype in factors):
+        return result.hlo == "s32"
     return not any(dtype.is_integer or dtype.hlo == "pred" for dtype in factors)
 
 

@@ -98,6 +98,10 @@ PREPARE: Pipeline = (
         "reduce-computed-products{{target={target} products={products}}}",
         "after vectors, of which it makes as many sums as there are rows; before layouts are chosen for libraries",
     ),
+    (
+        "multiply-bytes{{target={target} products={products}}}",
+        "after all that merges or reduces products; before layouts are chosen, for products of bytes",
+    ),
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
     ("choose-convolution-layouts{{target={target}}}", "adds transposes, which are moved to where they cost least"),
     ("squeeze-windows", "before transposes are moved, through windows, but not through reshapes"),

@@ -6,7 +6,7 @@ from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, DeviceName
 from xgpu.emit.families.products.meetings import by_warp_groups
 from xgpu.emit.families.products.product import DOT
-from xgpu.fusion.fallback import fallback_reason, is_short
+from xgpu.fusion.fallback import fallback_reason, has_library, is_short
 from xgpu.hlo.stablehlo_builder import Value, hlo
 from xgpu.indexing.dot_dimensions import DIMENSIONS, OperandDimensions, operand_dimensions
 from xgpu.passes.framework.base import OperationRewrite
@@ -27,8 +27,9 @@ from xgpu.structure import (
 class TurnProductOperands(OperationRewrite):
     """Transposes operands of matrix products that tensor cores read only along the dimension that is summed.
 
-    Such are f32, as tf32, and elements of 8 bits. Only with ``products=all``: where no library computes the product, a
-    transpose of an operand takes less than a product without tensor cores. Few products of short sums stay. What a loop
+    Such are f32, as tf32, and elements of 8 bits. Only where no library computes the product, that is with
+    ``products=all``, or of integers: a transpose of an operand takes less than a product without tensor cores. Few
+    products of short sums stay. What a loop
     never changes is turned before the loop. Needs: products in their final form, as transposes before them would
     otherwise become a part of them again.
 
@@ -52,7 +53,9 @@ class TurnProductOperands(OperationRewrite):
     def rewrite(self, op: ir.Operation) -> None:
         """Turn the operands of a product, if warp groups then multiply it."""
         target = self.target.device
-        if self.products != "all" or fallback_reason(op) is None or is_short(op) or by_warp_groups(op, target):
+        if self.products != "all" and (self.products == "library" or has_library(op)):
+            return
+        if fallback_reason(op) is None or is_short(op) or by_warp_groups(op, target):
             return
         dimensions = operand_dimensions(op)
         operands = [_turned(op, *pair) for pair in zip(op.operands, dimensions, strict=True)]

@@ -31,7 +31,7 @@ from xgpu.emit.families.products.prologue import computed_product, is_better_com
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.emit.families.products.warp_schedule import warp_device_problem
 from xgpu.errors import InvalidInput
-from xgpu.fusion.fallback import fallback_reason
+from xgpu.fusion.fallback import fallback_reason, has_library
 from xgpu.fusion.product_choices import NOTHING, OPEN, ProductChoice, ProductChoices
 from xgpu.hlo.chlo import RAGGED
 from xgpu.indexing.tiles.product_maps import Product
@@ -53,7 +53,8 @@ class MarkProducts(OperationRewrite):
     and a precision that tensor cores have, and operands that can be copied as boxes, those of 8 and 32 bits contiguous
     along the contracted dimension. For other products of bf16 or f16 they are ``mma``, by warps. With
     ``products=auto`` those by ``wgmma`` are marked that a kernel is expected to compute clearly faster than a library,
-    with what follows them. Products of bf16 and f16 then say what is expected of either. With
+    with what follows them, and those of bytes that no library computes. Products of bf16 and f16 then say what is
+    expected of either. With
     ``products=kernels`` those are marked that a kernel computes about as fast as a library, with ``products=all`` all
     that would be left to a library: those that neither multiplies as ``fma``, which a loop's threads compute. With
     ``choices`` they are those of which a kernel was measured to be the fastest, each with the schedule of that kernel;
@@ -119,9 +120,14 @@ class MarkProducts(OperationRewrite):
         for name in _MARKS:
             if name in op.attributes:
                 del op.attributes[name]
-        if self.products in ("auto", "library") or self.choices:
+        if self.products == "library" or self.choices:
             return
         instruction = self._instruction(op)
+        if self.products == "auto":
+            is_plain = op.name == DOT and not has_library(op) and fallback_reason(op) is not None
+            if is_plain and instruction == BY_WARP_GROUPS:
+                op.attributes[PRODUCT] = ir.StringAttr.get(instruction)
+            return
         if self._mark_computed(op):
             op.attributes[PRODUCT] = ir.StringAttr.get(BY_WARP_GROUPS)
         elif instruction is not None and self._is_fast(op, instruction):
