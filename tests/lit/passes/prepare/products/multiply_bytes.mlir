@@ -33,9 +33,11 @@ func.func @main(%x: tensor<1024x1000xi16>, %y: tensor<1000x1024xi16>) -> tensor<
 // CHECK:         return %[[A]], %[[C]]
 // LIBRARY-LABEL: func.func @main(
 // LIBRARY-NEXT:  stablehlo.dot_general %arg0, %arg1
-// LIBRARY-NEXT:  stablehlo.dot_general %arg2, %arg2
-func.func @main(%x: tensor<1024x1024xui8>, %y: tensor<1024x1024xui8>, %z: tensor<1024x1024xi1>) -> (tensor<1024x1024xui32>, tensor<1024x1024xi1>) {
+// LIBRARY-NEXT:  %[[Z:.*]] = stablehlo.compare
+// LIBRARY-NEXT:  stablehlo.dot_general %[[Z]], %[[Z]]
+func.func @main(%x: tensor<1024x1024xui8>, %y: tensor<1024x1024xui8>) -> (tensor<1024x1024xui32>, tensor<1024x1024xi1>) {
   %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [1] : (tensor<1024x1024xui8>, tensor<1024x1024xui8>) -> tensor<1024x1024xui32>
+  %z = stablehlo.compare GT, %x, %y : (tensor<1024x1024xui8>, tensor<1024x1024xui8>) -> tensor<1024x1024xi1>
   %1 = stablehlo.dot_general %z, %z, contracting_dims = [1] x [0] : (tensor<1024x1024xi1>, tensor<1024x1024xi1>) -> tensor<1024x1024xi1>
   return %0, %1 : tensor<1024x1024xui32>, tensor<1024x1024xi1>
 }
