@@ -30,16 +30,18 @@ func.func @main(%x: tensor<1024x1000xi16>, %y: tensor<1000x1024xi16>) -> tensor<
 // CHECK:         %[[A:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [1] : (tensor<1024x1024xui8>, tensor<1024x1024xui8>) -> tensor<1024x1024xui32>
 // CHECK:         %[[B:.*]] = stablehlo.dot_general %{{.*}} : (tensor<1024x1024xui8>, tensor<1024x1024xui8>) -> tensor<1024x1024xui32>
 // CHECK:         %[[C:.*]] = stablehlo.compare NE, %[[B]], %{{.*}}
-// CHECK:         return %[[A]], %[[C]]
+// CHECK:         %[[D:.*]] = stablehlo.convert %[[C]]
+// CHECK:         return %[[A]], %[[D]]
 // LIBRARY-LABEL: func.func @main(
 // LIBRARY-NEXT:  stablehlo.dot_general %arg0, %arg1
 // LIBRARY-NEXT:  %[[Z:.*]] = stablehlo.compare
 // LIBRARY-NEXT:  stablehlo.dot_general %[[Z]], %[[Z]]
-func.func @main(%x: tensor<1024x1024xui8>, %y: tensor<1024x1024xui8>) -> (tensor<1024x1024xui32>, tensor<1024x1024xi1>) {
+func.func @main(%x: tensor<1024x1024xui8>, %y: tensor<1024x1024xui8>) -> (tensor<1024x1024xui32>, tensor<1024x1024xui8>) {
   %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [1] : (tensor<1024x1024xui8>, tensor<1024x1024xui8>) -> tensor<1024x1024xui32>
   %z = stablehlo.compare GT, %x, %y : (tensor<1024x1024xui8>, tensor<1024x1024xui8>) -> tensor<1024x1024xi1>
   %1 = stablehlo.dot_general %z, %z, contracting_dims = [1] x [0] : (tensor<1024x1024xi1>, tensor<1024x1024xi1>) -> tensor<1024x1024xi1>
-  return %0, %1 : tensor<1024x1024xui32>, tensor<1024x1024xi1>
+  %2 = stablehlo.convert %1 : (tensor<1024x1024xi1>) -> tensor<1024x1024xui8>
+  return %0, %2 : tensor<1024x1024xui32>, tensor<1024x1024xui8>
 }
 
 // -----
