@@ -244,7 +244,9 @@ def _for_all_multiprocessors(
         blocks = shape.results // columns * -(-columns * folded // LINE)
     wanted = -(-blocks_that_fill(target) // blocks)
     count = min(wanted, int(shape.elements * weight.larger) // (blocks * SMALLEST_PART))
-    return cut(shape, count, folded) if count * folded > 1 else None
+    parts = cut(shape, count, folded) if count * folded > 1 else {}
+    # A part that is the whole would be split again.
+    return parts if any(each.kept > 1 for each in parts.values()) else None
 
 
 def _columns(shape: ReductionShape) -> int:

@@ -184,3 +184,21 @@ def test_operands_that_are_parts_of_one_array(width: int) -> None:
     p = np.exp(s - s.max(-1, keepdims=True))
     expected = np.einsum("bhqk,bkhd->bqhd", p / p.sum(-1, keepdims=True), v[:, :100])
     assert np.abs(np.asarray(found, np.float64) - expected).max() <= 2**-6
+
+
+@pytest.mark.parametrize(("rows", "tile"), [(64, 64), (192, 192), (320, 64)])
+@pytest.mark.parametrize("result", ["bfloat16", "float32"])
+def test_tiles_have_as_many_rows_as_can_be_copied(rows: int, tile: int, result: str) -> None:
+    """Heads of a group lie outside of 64 rows of queries: two heads' rows are not equally far apart."""
+
+    def grouped(q: Any, k: Any, v: Any) -> Any:
+        s = jnp.einsum("bngqd,btgd->bgqnt", q, k, preferred_element_type=jnp.float32)
+        p = jax.nn.softmax(s * 0.1, -1).astype(q.dtype)
+        return jnp.einsum("bgqnt,btgd->bngqd", p, v, preferred_element_type=result)
+
+    program = xgpu.compile(grouped, f"bf16[2,{rows},2,4,64]", "bf16[2,256,2,64]", "bf16[2,256,2,64]")
+    assert "attention" in [kernel.emitter for kernel in program.kernels]
+    assert f"tile_m = {tile}" in str(program.ir("fusions"))
+    inputs = program.random_inputs(seed=1)
+    (found,), (expected,) = program.run(*inputs), program.reference(*inputs)
+    assert np.abs(np.asarray(found, np.float32) - np.asarray(expected, np.float32)).max() <= 2**-7

@@ -124,3 +124,10 @@ def test_reductions_of_the_same_dimensions_are_split_alike() -> None:
     kernels = xgpu.compile(moments, *["f32[40000]"] * 3, target="sm_90a").kernels
     assert [len(kernel.aliases) for kernel in kernels] == [2, 2]
     assert len(xgpu.compile(lambda x: jnp.sum(x), "f32[40000]", target="sm_90a").kernels) == 1
+
+
+def test_parts_that_are_the_whole_are_none() -> None:
+    """Rows are few, but a thread computes each element of so many arrays that more blocks seem to pay."""
+    specs = ["f32[24,384]"] * 60
+    kernels = xgpu.compile(lambda *arrays: sum(arrays).sum(0), *specs, target="sm_90a").kernels
+    assert [kernel.emitter for kernel in kernels] == ["reduce_column"]

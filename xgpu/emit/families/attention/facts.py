@@ -220,8 +220,25 @@ class AttentionFacts:
             self._copy_problems[keys] = next((view for view in views if isinstance(view, str)), None)
         return self._copy_problems[keys]
 
+    def row_problem(self, rows: int) -> str | None:
+        """Return why queries of so many rows, or results, cannot be copied as boxes; None if they can."""
+        if rows not in self._row_problems:
+            arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(self.chain).arguments}
+            tiles, result = self.tiles(rows, WARPGROUP_ROWS), returned(self.chain)[0]
+            source = TileSource.of(self.attention.queries, tiles.queries, arrays)
+            views = [] if source is None else [source.view()]
+            if dtype_of(result).hlo != FULL:
+                element_bytes = self.attention.element_bytes
+                views.append(tensor_view(tiles.result(result), shape_of(result), element_bytes, ROW_BYTES))
+            self._row_problems[rows] = next((view for view in views if isinstance(view, str)), None)
+        return self._row_problems[rows]
+
     @cached_property
     def _copy_problems(self) -> dict[int, str | None]:
+        return {}
+
+    @cached_property
+    def _row_problems(self) -> dict[int, str | None]:
         return {}
 
     def tiles(self, rows: int, keys: int) -> AttentionTiles:

@@ -168,7 +168,9 @@ class AttentionSchedule(ChainSchedule):
         attention = facts.attention
         groups = 1 if attention.rows <= WARPGROUP_ROWS else 2
         of_element = _FORMS if attention.element_bytes == _NARROW_BYTES else _WIDE_FORMS
-        numbers = [(groups, *each, reuse) for each in of_element for reuse in (False, True)]
+        # Where 64 rows are those of a head of a group, more of them may be no box.
+        several = dict.fromkeys((groups, 1))
+        numbers = [(count, *each, reuse) for count in several for each in of_element for reuse in (False, True)]
         if attention.width > _LONG_ROW:
             numbers = [(each, *form, True) for each in (groups, 1) for form in _LONG_FORMS]
         forms = [(_MOST_GROUPS, *_FORMS[0], True), *numbers] if _has_short_rows(facts) else numbers
@@ -203,6 +205,8 @@ class AttentionSchedule(ChainSchedule):
             yield self.wrong("reuse", f"rows of results as long as those of queries, {tiles.width} elements")
         if facts.has_adjacent_keys and self.tile_n % (panel := panel_of(tiles.element_bytes)):
             yield self.wrong("tile_n", f"a multiple of {panel}, as keys are neighbours in memory")
+        if problem := facts.row_problem(self.tile_m):
+            yield self.wrong("tile_m", f"as many rows as can be copied as boxes, but {problem}")
         if problem := facts.copy_problem(self.tile_n):
             yield self.wrong("tile_n", f"as many keys as can be copied as boxes, but {problem}")
         if facts.attention.softmax.within and facts.attention.keys % self.tile_n:
