@@ -136,6 +136,16 @@ class SumsFacts:
         """Whether arrays that steps read have different keys for neighbours in memory."""
         return has_adjacent_keys(self.chain, self._arrays)
 
+    def copies_problem(self, rows: int, keys: int) -> str | None:
+        """Return why tiles of so many rows and keys cannot be copied as boxes; None if they can."""
+        if (rows, keys) not in self._copies_problems:
+            self._copies_problems[rows, keys] = _copies_problem(self.chain, self._arrays, rows, keys)
+        return self._copies_problems[rows, keys]
+
+    @cached_property
+    def _copies_problems(self) -> dict[tuple[int, int], str | None]:
+        return {}
+
     @property
     def _arrays(self) -> dict[ir.Value, ir.Value]:
         return {argument: argument for argument in body_of(self.op).arguments}
@@ -187,7 +197,7 @@ def form_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | 
         return "expected operands with elements"
     if max(widths) * chain.element_bytes > MOST_ROW_BYTES:
         return f"expected rows of at most {MOST_ROW_BYTES // chain.element_bytes} elements"
-    return _copies_problem(chain, arrays)
+    return _copies_problem(chain, arrays, WARPGROUP_ROWS, WARPGROUP_ROWS)
 
 
 def _rounding_problem(chain: ChainedSums, computed: ComputedSum, kind: str) -> str | None:
@@ -223,9 +233,9 @@ def _result_problem(computed: ComputedSum, kind: str) -> str | None:
     return None if got == kind else f"expected a result of {kind}, got {got}"
 
 
-def _copies_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | None:
-    """Return which tile cannot be copied as boxes, and why; None if all can be."""
-    tiles = SumsTiles(chain, WARPGROUP_ROWS, WARPGROUP_ROWS)
+def _copies_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value], rows: int, keys: int) -> str | None:
+    """Return which tile of so many rows or keys cannot be copied as boxes, and why; None if all can be."""
+    tiles = SumsTiles(chain, rows, keys)
     wanted = []
     for each in chain.products:
         wanted += [(each.operand(0), tiles.left(each), 0), (each.operand(1), tiles.right(each), 1)]

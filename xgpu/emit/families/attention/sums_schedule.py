@@ -52,6 +52,8 @@ class SumsSchedule(ChainSchedule):
         yield from self.kernel_problems(facts.sizes, facts.fusion.device)
         if facts.has_adjacent_keys and self.tile_n % (panel := panel_of(facts.chain.element_bytes)):
             yield self.wrong("tile_n", f"a multiple of {panel}, as keys are neighbours in memory")
+        if problem := facts.copies_problem(self.tile_m, self.tile_n):
+            yield self.wrong("tile_n", f"as many keys, and rows, as can be copied as boxes, but {problem}")
 
 
 def sums_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | None:
