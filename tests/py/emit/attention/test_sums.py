@@ -185,13 +185,13 @@ def test_tiles_have_as_many_keys_as_can_be_copied() -> None:
     """Keys in pages of 64 for each head: those of two pages are not equally far apart."""
 
     def paged(q: Any, keys: Any, values: Any, table: Any) -> Any:
-        k, v = (jnp.swapaxes(pages[table], 2, 3).reshape(2, 256, 2, 64) for pages in (keys, values))
+        k, v = (jnp.swapaxes(pages[table], 2, 3).reshape(4, 512, 4, 64) for pages in (keys, values))
         return _sigmoid(q, k, v)
 
-    specs = ["bf16[2,128,2,64]", "bf16[9,2,64,64]", "bf16[9,2,64,64]", "s32[2,4]"]
+    specs = ["bf16[4,512,4,64]", "bf16[35,4,64,64]", "bf16[35,4,64,64]", "s32[4,8]"]
     program = xgpu.compile(paged, *specs)
     assert "sums" in [kernel.emitter for kernel in program.kernels]
     inputs = program.random_inputs(seed=1)
-    inputs[3] = np.arange(8, dtype=np.int32).reshape(2, 4)
+    inputs[3] = np.arange(32, dtype=np.int32).reshape(4, 8)
     (found,), (expected,) = program.run(*inputs), program.reference(*inputs)
     assert np.abs(np.asarray(found, np.float32) - np.asarray(expected, np.float32)).max() <= 2**-5
