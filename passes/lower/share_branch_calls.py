@@ -91,17 +91,39 @@ class _Sizes:
     def __init__(self, module: ir.Module):
         self._functions = {function_name(op): op.operation for op in functions(module)}
         self._known: dict[str, int] = {}
+        self._bodies: dict[str, tuple[int, list[str]]] = {}
 
     def of(self, callee: ir.Attribute) -> int:
-        """Return the size of a function, 0 for one that is not in the module."""
-        name = ir.FlatSymbolRefAttr(callee).value
-        if name not in self._known:
-            self._known[name] = 0
+        """Return the size of a function, 0 for one that is not in the module.
+
+        Chains of calls are longer than Python recurses.
+        """
+        asked = _name(callee)
+        pending = [] if asked in self._known else [asked]
+        while pending:
+            name = pending[-1]
+            own, called = self._inside(name)
+            # What calls itself is not followed again.
+            self._known.setdefault(name, 0)
+            waiting = [each for each in called if each not in self._known]
+            pending += waiting
+            if not waiting:
+                self._known[pending.pop()] = own + sum([self._known[each] for each in called])
+        return self._known[asked]
+
+    def _inside(self, name: str) -> tuple[int, list[str]]:
+        """Return the size of a function without its callees, and these."""
+        if name not in self._bodies:
             inside = list(nested(self._functions[name])) if name in self._functions else []
-            called = [op.attributes["callee"] for op in inside if op.name == _CALL]
-            own = sum(_MATH if op.name.startswith("math.") else 1 for op in inside) - 1
-            self._known[name] = own + sum(map(self.of, called))
-        return self._known[name]
+            called = [_name(op.attributes["callee"]) for op in inside if op.name == _CALL]
+            # Without what returns.
+            own = sum(_MATH if op.name.startswith("math.") else 1 for op in inside[1:])
+            self._bodies[name] = own, called
+        return self._bodies[name]
+
+
+def _name(callee: ir.Attribute) -> str:
+    return ir.FlatSymbolRefAttr(callee).value
 
 
 def _call_of(block: ir.Block) -> ir.Operation | None:

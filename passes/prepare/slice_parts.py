@@ -51,7 +51,8 @@ class SliceParts(BlockRewrite):
                 waiting.setdefault(op.operands[0], []).append((op, part))
             elif part is not None:
                 _replace(op, part)
-        for array, slices in waiting.items():
+        # The last first: an array may be a slice that waits for its own array, which replacing it erases.
+        for array, slices in reversed(waiting.items()):
             # Each of several parts would be an array of its own to compute, or to store.
             if len(users_of(array)) == len(slices) and len({part.array for _, part in slices}) == 1:
                 for op, part in slices:

@@ -25,7 +25,7 @@ _WHILE = "stablehlo.while"
 
 
 def has_no_negative_zero(value: ir.Value) -> bool:
-    """Whether no element of ``value``, nor a part of one, is known to be a negative zero.
+    """Whether ``value`` is known to have no negative zero: no element, and no part of a complex one.
 
     A sum is one only of two of them, so what is only added up from zeros, in a loop too, has none.
     """

@@ -115,3 +115,21 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<64xf32>) -> (tensor<64xf32>, tenso
   %1 = stablehlo.slice %b [3:67] : (tensor<72xf32>) -> tensor<64xf32>
   return %0, %1 : tensor<64xf32>, tensor<64xf32>
 }
+
+// -----
+
+// Slices of a slice are replaced before the slice itself, which is erased.
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         %[[A:.*]] = stablehlo.concatenate %arg0, %arg1
+// CHECK:         %[[S:.*]] = stablehlo.slice %[[A]] [0:6]
+// CHECK:         %[[T:.*]] = stablehlo.slice %[[A]] [1:7]
+// CHECK:         return %[[S]], %[[T]]
+func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<1xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+  %0 = stablehlo.concatenate %a, %b, dim = 0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
+  %1 = stablehlo.concatenate %0, %c, dim = 0 : (tensor<8xf32>, tensor<1xf32>) -> tensor<9xf32>
+  %2 = stablehlo.slice %1 [0:7] : (tensor<9xf32>) -> tensor<7xf32>
+  %3 = stablehlo.slice %2 [0:6] : (tensor<7xf32>) -> tensor<6xf32>
+  %4 = stablehlo.slice %2 [1:7] : (tensor<7xf32>) -> tensor<6xf32>
+  return %3, %4 : tensor<6xf32>, tensor<6xf32>
+}
