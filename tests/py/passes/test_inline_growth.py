@@ -103,3 +103,34 @@ def test_copies_of_small_functions_are_limited() -> None:
         module = ir.Module.parse(text)
         manager.run(module, parse_pipeline("inline{max-growth=30}"))
         assert len(walk(module.operation, "xgpu.pure_call")) == 70
+
+
+@pytest.mark.parametrize(("size", "calls", "left"), [(40, 25, 0), (40, 26, 26), (24, 100, 0)])
+def test_functions_are_copied_up_to_1024_operations(size: int, calls: int, left: int) -> None:
+    """Together; those of 24 or fewer, several times as many."""
+    lines = "\n".join(f"  %y{i + 1} = math.sin %y{i} : f32" for i in range(size - 1))
+    callee = f"""
+func.func private @f0(%t: tensor<800xf32>, %i: index) -> f32 {{
+  %y0 = tensor.extract %t[%i] : tensor<800xf32>
+{lines}
+  return %y{size - 1} : f32
+}}
+"""
+    called = "\n".join(
+        f'  %c{i} = arith.constant {i} : index\n  %x{i} = "xgpu.pure_call"(%t, %c{i}) {{callee = @f0}} :'
+        " (tensor<800xf32>, index) -> f32"
+        for i in range(calls)
+    )
+    sums = "\n".join(f"  %s{i + 1} = arith.addf %s{i}, %x{i + 1} : f32" for i in range(calls - 1))
+    sums = sums.replace("%s0,", "%x0,")
+    entry = f"""
+func.func @kernel(%t: tensor<800xf32>) -> f32 attributes {{xgpu.kernel}} {{
+{called}
+{sums}
+  return %s{calls - 1} : f32
+}}
+"""
+    with ir.make_context(), ir.Location.unknown():
+        module = ir.Module.parse(entry + callee)
+        manager.run(module, parse_pipeline("inline"))
+        assert str(module).count("xgpu.pure_call") == left
