@@ -162,20 +162,28 @@ def _added(op: ir.Operation, map_: IndexingMap, numbers: tuple[int, int]) -> Vis
 
 def _where(place: Place, numbers: tuple[int, int], everything: VisibleKeys) -> VisibleKeys:
     """Return the keys for which a condition can hold."""
-    value, map_ = behind(place, _MOVES)
-    op = defining_op(value)
-    if op is None:
-        return everything
-    parts = []
-    if op.name == "stablehlo.and" or (op.name == "stablehlo.select" and _is_false(op.operands[2])):
-        parts = [0, 1]
-    elif op.name == "stablehlo.compare":
-        return _compared(op, map_, numbers, everything)
-    found = everything
-    for number in parts:
-        place = op.operands[number], then(map_, accesses(op)[number].map)
-        found = found.together(_where(place, numbers, everything))
-    return found
+    known: dict[Place, VisibleKeys] = {}
+
+    def of(place: Place) -> VisibleKeys:
+        # Conditions that others share are looked at once.
+        place = behind(place, _MOVES)
+        if place not in known:
+            known[place] = made(*place)
+        return known[place]
+
+    def made(value: ir.Value, map_: IndexingMap) -> VisibleKeys:
+        op = defining_op(value)
+        if op is None:
+            return everything
+        if op.name == "stablehlo.compare":
+            return _compared(op, map_, numbers, everything)
+        is_both = op.name == "stablehlo.and" or (op.name == "stablehlo.select" and _is_false(op.operands[2]))
+        if not is_both and op.name != "stablehlo.or":
+            return everything
+        first, second = (of((op.operands[each], then(map_, accesses(op)[each].map))) for each in range(2))
+        return first.together(second) if is_both else first.either(second)
+
+    return of(place)
 
 
 def _compared(op: ir.Operation, map_: IndexingMap, numbers: tuple[int, int], everything: VisibleKeys) -> VisibleKeys:

@@ -33,6 +33,14 @@ def _behind() -> Any:
     return jax.lax.broadcasted_iota(jnp.int32, shape, 1) - jax.lax.broadcasted_iota(jnp.int32, shape, 0)
 
 
+def _first() -> Any:
+    return jax.lax.broadcasted_iota(jnp.int32, (_ROWS, _ROWS), 1) < 4
+
+
+def _between(behind: Any, first: int, last: int) -> Any:
+    return (behind >= first) & (behind <= last)
+
+
 @pytest.mark.parametrize(
     ("masked", "seen"),
     [
@@ -45,8 +53,19 @@ def _behind() -> Any:
         (lambda s: jnp.where(jnp.tril(jnp.ones(_CAUSAL.shape)) == 0, -jnp.inf, s), _CAUSAL),
         (lambda s: s + jnp.where(_behind() > 0, -jnp.inf, 0.0), _CAUSAL),
         (lambda s: s + jnp.where(_CAUSAL, 0.0, -jnp.inf), _CAUSAL),
+        (
+            lambda s: jnp.where(_between(_behind(), -40, 0) | (_first() & (_behind() <= 0)), s, -jnp.inf),
+            _between(_KEY - _ROW, -40, 0) | (_CAUSAL & (_KEY < 4)),
+        ),
+        (
+            lambda s: jnp.where(_between(_behind(), -60, -30) | _between(_behind(), -20, 5), s, -1e30),
+            _between(_KEY - _ROW, -60, -30) | _between(_KEY - _ROW, -20, 5),
+        ),
     ],
-    ids=("hidden", "window", "not", "constant", "not constant", "band", "numbers", "sum", "sum of constants"),
+    ids=(
+        *("hidden", "window", "not", "constant", "not constant", "band", "numbers", "sum", "sum of constants"),
+        *("either", "two windows"),
+    ),
 )
 def test_hidden_steps_are_left_out(masked: Callable[[Any], Any], seen: np.ndarray[Any, Any]) -> None:
     options = xgpu.Options(attention_parts=1)
