@@ -14,7 +14,7 @@ from xgpu.costs.sectors import passes
 from xgpu.costs.time import launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions, is_immediate
 from xgpu.device import Device
-from xgpu.fusion.fallback import PRODUCT, VIEWS, is_address_for, is_cast_for
+from xgpu.fusion.fallback import PRODUCT, VIEWS, is_cast_for
 from xgpu.fusion.loops.sums_of_products import array_of
 from xgpu.fusion.product_operands import behind_transposes
 from xgpu.fusion.widened_operands import is_of_xla, widening
@@ -51,8 +51,7 @@ class ComputedMatrix:
 def computed(value: ir.Value, reader: ir.Operation) -> ComputedMatrix | None:
     """Return how a kernel computes ``value``, of which only ``reader`` needs the elements; None if it is stored anyway.
 
-    Stored is what XLA computes, what reductions and other heroes make, what others read too, and what takes long. A
-    slice for which XLA passes an address is not computed.
+    Stored is what XLA computes, what reductions and other heroes make, what others read too, and what takes long.
     """
     made = behind_transposes(value)
     if is_argument(made) or any(each != reader for each in _readers(made)):
@@ -65,9 +64,6 @@ def computed(value: ir.Value, reader: ir.Operation) -> ComputedMatrix | None:
             read += byte_size(each)
             continue
         op = producer(each)
-        if is_address_for(op, reader.name) and is_in_an_array(op.operands[0]):
-            read += byte_size(each)
-            continue
         if op.name not in OPERATIONS or access_kind(op) not in _COMPUTED or len(seen) > _MOST_VISITED:
             return None
         is_computed |= op.name not in VIEWS

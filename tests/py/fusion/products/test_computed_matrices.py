@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import xgpu
-from tests.py.planned import TARGET, planned
 
 
 def _by_columns(x: Any, q: Any, s: Any) -> Any:
@@ -162,16 +161,3 @@ def test_attention_of_a_cache_in_memory_is_a_kernel() -> None:
     cache = "bf16[1,16384,4,128]"
     program = xgpu.compile(_decoded, "bf16[1,4,2,128]", cache, cache)
     assert "attention" in {kernel.emitter for kernel in program.kernels}
-
-
-@pytest.mark.parametrize("number", [2, None])
-def test_layers_of_stacked_weights_are_not_computed(number: int | None) -> None:
-    """XLA passes an address for a layer, of a known or a read number, so that a library multiplies few rows by it."""
-
-    def layers(x: Any, up: Any, down: Any, read: Any) -> Any:
-        layer = read if number is None else number
-        return x + jax.nn.gelu(x @ up[layer]) @ down[layer]
-
-    specs = ["f32[16,1024]", "f32[4,1024,2048]", "f32[4,2048,1024]", "s32[]"]
-    program = planned(layers, specs, TARGET, xgpu.Options())
-    assert not any(kernel.emitter.startswith("reduce") for kernel in program.kernels)
