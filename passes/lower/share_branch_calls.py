@@ -7,7 +7,7 @@ from xgpu.dialects.xgpu import PureCallOp
 from xgpu.passes.framework.base import Pass, function_name, functions
 from xgpu.passes.support.scf_ops import create_if, create_yield
 from xgpu.records import dataclass
-from xgpu.structure import body_of, defining_op, nested, replace_op, terminator_of
+from xgpu.structure import attributes_of, body_of, defining_op, nested, replace_op, terminator_of
 
 _IF = "scf.if"
 _CALL = PureCallOp.OPERATION_NAME
@@ -64,11 +64,13 @@ class ShareBranchCalls(Pass):
         if len(calls) != 2:
             return
         first, second = calls
-        callee = first.attributes["callee"]
-        if callee != second.attributes["callee"] or sizes.of(callee) < self.min_size:
+        if attributes_of(first) != attributes_of(second) or sizes.of(first.attributes["callee"]) < self.min_size:
             return
         pairs = list(zip(first.operands, second.operands, strict=True))
         apart = [number for number, (one, other) in enumerate(pairs) if one != other]
+        if any(isinstance(pairs[number][0].type, ir.RankedTensorType) for number in apart):
+            # Arrays are not chosen.
+            return
         with ir.InsertionPoint(op), op.location:
             chosen, *blocks = create_if(op.operands[0], [pairs[number][0].type for number in apart])
         for call, block, before in zip(calls, blocks, branches, strict=True):

@@ -46,11 +46,12 @@ func.func private @f__x(%t: tensor<8xf32>, %i: index) -> f32 {
 
 // -----
 
-// Not where the function is small, where another is called, or where something is computed of what it returns.
+// Not where the function is small, where another is called or another array is read, or where something is computed of
+// what it returns.
 
 // CHECK-LABEL: func.func @main(
-// CHECK-COUNT-6: "xgpu.pure_call"
-func.func @main(%t: tensor<8xf32>, %i: index, %j: index, %first: i1) -> (f32, f32, f32) {
+// CHECK-COUNT-8: "xgpu.pure_call"
+func.func @main(%t: tensor<8xf32>, %u: tensor<8xf32>, %i: index, %j: index, %first: i1) -> (f32, f32, f32, f32) {
   %x = scf.if %first -> (f32) {
     %0 = "xgpu.pure_call"(%t, %i) {callee = @f__small} : (tensor<8xf32>, index) -> f32
     scf.yield %0 : f32
@@ -73,7 +74,14 @@ func.func @main(%t: tensor<8xf32>, %i: index, %j: index, %first: i1) -> (f32, f3
     %1 = arith.negf %0 : f32
     scf.yield %1 : f32
   }
-  return %x, %y, %z : f32, f32, f32
+  %w = scf.if %first -> (f32) {
+    %0 = "xgpu.pure_call"(%t, %i) {callee = @f__x} : (tensor<8xf32>, index) -> f32
+    scf.yield %0 : f32
+  } else {
+    %0 = "xgpu.pure_call"(%u, %i) {callee = @f__x} : (tensor<8xf32>, index) -> f32
+    scf.yield %0 : f32
+  }
+  return %x, %y, %z, %w : f32, f32, f32, f32
 }
 func.func private @f__small(%t: tensor<8xf32>, %i: index) -> f32 {
   %0 = tensor.extract %t[%i] : tensor<8xf32>
