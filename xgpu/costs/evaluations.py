@@ -429,6 +429,15 @@ class _Known:
 
     def inside(self, position: int, box: Box) -> tuple[Repeat, Box]:
         """Return how often an access happens at the indices in ``box``, and a box of what it reads there."""
+        if (position, box) not in self._inside:
+            self._inside[position, box] = self._looked_at(position, box)
+        return self._inside[position, box]
+
+    @cached_property
+    def _inside(self) -> dict[tuple[int, Box], tuple[Repeat, Box]]:
+        return {}
+
+    def _looked_at(self, position: int, box: Box) -> tuple[Repeat, Box]:
         map_, operands = self.reads.maps[position], self.reads.operands
         given = [constant_integer(operands[index.access]) for index in self.reads.accesses[position].runtime]
         later = [

@@ -73,7 +73,6 @@ def test_tiled(axis, specs):
 @pytest.mark.parametrize(
     ("axis", "specs"),
     [
-        (0, ("f32[0,5]", "f32[7,5]")),
         (0, ("f32[2048]", "f32[4096]")),
         (1, ("f32[1000,1]", "f32[1000,1]")),
         (1, ("s4[9,3]", "s4[9,8]")),
@@ -86,6 +85,14 @@ def test_tiled(axis, specs):
 )
 def test_left_to_the_loop(axis, specs):
     assert join_all(axis, specs).emitter == "loop"
+
+
+def test_empty_arrays_are_left_out():
+    compiled = xgpu.compile(lambda x, y: lax.concatenate((x, y), 0) * 2, "f32[0,5]", "f32[7,5]")
+    x, y = compiled.random_inputs()
+    assert [len(kernel.aliases) for kernel in compiled.kernels] == [1]
+    assert "concatenate" not in compiled.ir("fusions")
+    np.testing.assert_array_equal(compiled.run(x, y)[0], y * 2)
 
 
 @pytest.mark.parametrize("width", [32, 33])
