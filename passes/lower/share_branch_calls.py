@@ -107,7 +107,7 @@ class _Sizes:
             own, called = self._inside(name)
             # What calls itself is not followed again.
             self._known.setdefault(name, 0)
-            waiting = [each for each in called if each not in self._known]
+            waiting = [each for each in dict.fromkeys(called) if each not in self._known]
             pending += waiting
             if not waiting:
                 self._known[pending.pop()] = own + sum([self._known[each] for each in called])

@@ -58,9 +58,9 @@ class MergeScatters(BlockRewrite):
         """Chain the scatters of sums, then merge those of each chain."""
         chains: dict[ir.Value, list[ir.Operation]] = {}
         sums = operations_of(block, frozenset((_ADD,)))
-        stored = _stored(sums, block)
+        stored, known = _stored(sums, block), set[ir.Value]()
         for op in sums:
-            _chain_summands(op, chains, stored)
+            _chain_summands(op, chains, stored, known)
         for op in operations_of(block, self.OPERATIONS):
             if _is_mergeable(op) and _is_last(op):
                 _merge(list(_chain(op))[::-1])
@@ -78,12 +78,14 @@ def _stored(sums: Sequence[ir.Operation], block: ir.Block) -> Set[ir.Value]:
     return found
 
 
-def _chain_summands(op: ir.Operation, chains: dict[ir.Value, list[ir.Operation]], stored: Set[ir.Value]) -> None:
+def _chain_summands(
+    op: ir.Operation, chains: dict[ir.Value, list[ir.Operation]], stored: Set[ir.Value], known: set[ir.Value]
+) -> None:
     """Replace the sum of two chains of scatters to zeros by a chain of both, and that of one and zeros by the chain.
 
     One of the summands may be another array, or a chain of scatters to one, if the sum is ``stored``. ``chains`` has
     those that are known, the first scatter first, by the result of the last: a sum of many is not walked again for each
-    of them.
+    of them. ``known`` has what was found to have no negative zeros.
     """
     found = [value for value in op.operands if _is_only_summand(value, op.block)]
     for value in found:
@@ -94,18 +96,21 @@ def _chain_summands(op: ir.Operation, chains: dict[ir.Value, list[ir.Operation]]
         return
     if len(found) == 2:
         longer, shorter = sorted(found, key=lambda value: (value in to_zeros, -len(chains[value])))
-        if longer in to_zeros or _can_begin(longer, op, stored):
+        begins = longer not in to_zeros and _can_begin(longer, op, stored, known)
+        if begins or longer in to_zeros:
             _append(shorter, longer, op, chains)
             replace_op(op, [shorter])
+            known.update([shorter] * begins)
         return
     other = next(value for value in op.operands if value != to_zeros[0])
     if _is_positive_zero(other):
         replace_op(op, to_zeros)
-    elif _can_begin(other, op, stored):
+    elif _can_begin(other, op, stored, known):
         for each in chains[to_zeros[0]]:
             each.move_before(op)
         chains[to_zeros[0]][0].operands[0] = other
         replace_op(op, to_zeros)
+        known.update(to_zeros)
 
 
 def _append(shorter: ir.Value, longer: ir.Value, op: ir.Operation, chains: dict[ir.Value, list[ir.Operation]]) -> None:
@@ -118,9 +123,9 @@ def _append(shorter: ir.Value, longer: ir.Value, op: ir.Operation, chains: dict[
     chains[shorter] = chains.pop(longer)
 
 
-def _can_begin(value: ir.Value, op: ir.Operation, stored: Set[ir.Value]) -> bool:
+def _can_begin(value: ir.Value, op: ir.Operation, stored: Set[ir.Value], known: Set[ir.Value]) -> bool:
     """Whether scatters may add to ``value``, which ``op`` adds what they make of zeros to."""
-    return op.results[0] in stored and dtype_of(value).bits >= _LEAST_BITS and has_no_negative_zero(value)
+    return op.results[0] in stored and dtype_of(value).bits >= _LEAST_BITS and has_no_negative_zero(value, known)
 
 
 def _is_only_summand(value: ir.Value, block: ir.Block) -> bool:

@@ -1,4 +1,4 @@
-"""Matrix products on a GPU beside XLA, in groups: batches, types, odd sizes, epilogues and prologues, and chains.
+"""Matrix products on a GPU beside XLA: batches, types, integers, odd sizes, epilogues and prologues, and chains.
 
 A word such as ``odd`` selects a group. XLA's are the best of what it measures: cuBLAS, cuBLASLt and kernels of its own.
 What follows a product, or is computed before it, costs what the product with it takes more than the plain one.
@@ -20,7 +20,7 @@ from xgpu.tools.timing.queued import parse, parser_of, struct
 from xgpu.tools.timing.side_by_side import OURS, Case, Limits, Row, cell, geometric_mean, measure, select, started
 
 XLA = "XLA"
-GROUPS = ("batches", "types", "odd", "epilogues", "chains")
+GROUPS = ("batches", "types", "integers", "odd", "epilogues", "chains")
 _BF16, _F32 = jnp.bfloat16, jnp.float32
 _ROWS = ((1,), (1,))
 _LAYOUTS = {"mk-kn": ((1,), (0,)), "km-kn": ((0,), (0,)), "mk-nk": _ROWS, "km-nk": ((0,), (1,))}
@@ -60,6 +60,23 @@ def _types() -> list[Case]:
             tolerance=tolerances.get(name, 0.01),
         )
         for name, (dtype, result) in kinds.items()
+    ]
+
+
+def _integers() -> list[Case]:
+    """Return products for which XLA has no library, by both layouts of the right operand."""
+    m, k, n = 2048, 3001, 2048
+    return [
+        _case(
+            f"integers: {m} x {k} x {n} {name} {layout}",
+            partial(_dot, contract=_LAYOUTS[layout], result=dtype),
+            ((m, k), dtype),
+            ((k, n) if layout == "mk-kn" else (n, k), dtype),
+            scaled=False,
+            tolerance=0.0,
+        )
+        for name, dtype in (("u8", jnp.uint8), ("s16", jnp.int16), ("s32", jnp.int32))
+        for layout in ("mk-kn", "mk-nk")
     ]
 
 
@@ -137,7 +154,7 @@ def _chains() -> list[Case]:
 
 def cases(products: str = "kernels") -> list[Case]:
     """Return all cases, with the option `products` of xgpu."""
-    every = [*_batches(), *_types(), *_odd(), *_epilogues(), *_chains()]
+    every = [*_batches(), *_types(), *_integers(), *_odd(), *_epilogues(), *_chains()]
     return [replace(case, options=xgpu.Options(products=products)) for case in every]
 
 

@@ -122,13 +122,15 @@ class MarkProducts(OperationRewrite):
                 del op.attributes[name]
         if self.products == "library" or self.choices:
             return
-        instruction = self._instruction(op)
-        if self.products == "auto":
-            is_plain = op.name == DOT and not has_library(op) and fallback_reason(op) is not None
-            if is_plain and instruction == BY_WARP_GROUPS:
-                op.attributes[PRODUCT] = ir.StringAttr.get(instruction)
+        is_plain = op.name == DOT and not has_library(op) and fallback_reason(op) is not None
+        if self.products == "auto" and not is_plain:
             return
-        if self._mark_computed(op):
+        instruction = self._instruction(op)
+        if is_plain and instruction == BY_WARP_GROUPS:
+            op.attributes[PRODUCT] = ir.StringAttr.get(instruction)
+        elif self.products == "auto":
+            return
+        elif self._mark_computed(op):
             op.attributes[PRODUCT] = ir.StringAttr.get(BY_WARP_GROUPS)
         elif instruction is not None and self._is_fast(op, instruction):
             op.attributes[PRODUCT] = ir.StringAttr.get(instruction)

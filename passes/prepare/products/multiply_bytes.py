@@ -1,6 +1,6 @@
 """The pass `multiply-bytes`."""
 
-from functools import reduce
+from functools import cached_property, reduce
 from math import prod
 from typing import ClassVar, Literal, Self
 
@@ -122,7 +122,7 @@ class _Integers:
     @property
     def _most_pairs(self) -> int:
         """The pairs of bytes that 32 bits can add up, at most; where these wrap as the result does, all."""
-        return _WIDEST // (_LARGEST * self._row) if self.bits > 32 else len(_TYPES) * _BITS
+        return _WIDEST // (_LARGEST * self._row) if self.bits > 32 else max(_TYPES) // _BITS
 
     @property
     def _row(self) -> int:
@@ -134,7 +134,7 @@ class _Integers:
         """Whether one product of bytes has the result's elements."""
         return len(self.groups) == 1 and self.bits <= 32 and dtype_of(self.op.results[0]).is_integer
 
-    @property
+    @cached_property
     def groups(self) -> list[_Pairs]:
         """The pairs of bytes that are multiplied together, those of the lowest weight first."""
         left, right = (self._bytes(number) for number in range(2))

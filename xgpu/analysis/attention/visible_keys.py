@@ -161,29 +161,37 @@ def _added(op: ir.Operation, map_: IndexingMap, numbers: tuple[int, int]) -> Vis
 
 
 def _where(place: Place, numbers: tuple[int, int], everything: VisibleKeys) -> VisibleKeys:
-    """Return the keys for which a condition can hold."""
+    """Return the keys for which a condition can hold, which may be joined of more than Python recurses."""
+    first = behind(place, _MOVES)
     known: dict[Place, VisibleKeys] = {}
-
-    def of(place: Place) -> VisibleKeys:
-        # Conditions that others share are looked at once.
-        place = behind(place, _MOVES)
-        if place not in known:
-            known[place] = made(*place)
-        return known[place]
-
-    def made(value: ir.Value, map_: IndexingMap) -> VisibleKeys:
+    pending = [first]
+    while pending:
+        value, map_ = place = pending[-1]
         op = defining_op(value)
-        if op is None:
-            return everything
-        if op.name == "stablehlo.compare":
-            return _compared(op, map_, numbers, everything)
-        is_both = op.name == "stablehlo.and" or (op.name == "stablehlo.select" and _is_false(op.operands[2]))
-        if not is_both and op.name != "stablehlo.or":
-            return everything
-        first, second = (of((op.operands[each], then(map_, accesses(op)[each].map))) for each in range(2))
-        return first.together(second) if is_both else first.either(second)
+        parts = _joined(op, map_)
+        # What others share is looked at once.
+        waiting = [each for each in parts if each not in known]
+        pending += waiting
+        if waiting:
+            continue
+        pending.pop()
+        if op is not None and parts:
+            one, other = (known[each] for each in parts)
+            known[place] = one.either(other) if op.name == "stablehlo.or" else one.together(other)
+        elif op is not None and op.name == "stablehlo.compare":
+            known[place] = _compared(op, map_, numbers, everything)
+        else:
+            known[place] = everything
+    return known[first]
 
-    return of(place)
+
+def _joined(op: ir.Operation | None, map_: IndexingMap) -> list[Place]:
+    """Return the two conditions of which ``op`` asks both, or either; none if it is another condition."""
+    if op is None or op.name not in ("stablehlo.and", "stablehlo.or", "stablehlo.select"):
+        return []
+    if op.name == "stablehlo.select" and not _is_false(op.operands[2]):
+        return []
+    return [behind((op.operands[each], then(map_, accesses(op)[each].map)), _MOVES) for each in range(2)]
 
 
 def _compared(op: ir.Operation, map_: IndexingMap, numbers: tuple[int, int], everything: VisibleKeys) -> VisibleKeys:

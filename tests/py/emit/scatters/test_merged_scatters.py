@@ -11,6 +11,7 @@ import pytest
 
 import xgpu
 from tests.py.fusion.planning_effort import calls_to_plan
+from tests.py.planned import TARGET, planned
 from xgpu.frontend.load import load_source
 from xgpu.runtime.compare import compare
 
@@ -124,6 +125,18 @@ def test_many_summands_take_linear_time() -> None:
 
     steps(16)
     assert steps(128) <= 2.25 * steps(64)
+
+
+def test_long_sums_with_another_array_are_merged() -> None:
+    """What one step has found out of the array is not looked for again in each later one."""
+
+    def function(x: Any, i: Any, u: Any) -> Any:
+        for k in range(400):
+            x = (jnp.abs(x) if k == 0 else x) + jnp.zeros(64).at[i + k].add(u)
+        return x
+
+    program = planned(function, ["f32[64]", "s32[8]", "f32[8]"], TARGET, xgpu.Options())
+    assert str(program.ir("prepared")).count('"stablehlo.scatter"') == 25
 
 
 def test_scatters_in_loops_are_merged() -> None:
