@@ -17,6 +17,8 @@ _CODE_OF_A_REGISTER = 24
 
 Of 4, 8 and 14 values that are each 190 instructions it needs 41, 87 and 152, as ptxas gives them for an H200.
 """
+MOST_ACCUMULATORS = 32
+"""Accumulators of a thread of a reduction of columns, for all its columns and sums."""
 _SHARE = 4
 """One in so many registers holds an array of the rows' size; the others hold what is computed from it, and indices."""
 

@@ -7,12 +7,13 @@ from xgpu import ir
 from xgpu.analysis.bitcasts import is_bitcast
 from xgpu.analysis.placement import Reads
 from xgpu.costs.footprint import footprint
-from xgpu.indexing.access import shape_of
+from xgpu.costs.registers import MOST_ACCUMULATORS
+from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.affine import AffineExpr, Dim, Mod, Symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.records import dataclass
-from xgpu.structure import users_of
+from xgpu.structure import dtype_of, is_argument, producer, users_of
 from xgpu.target_machine import WARP_SIZE
 
 _RUN = 8
@@ -20,6 +21,10 @@ _RUN = 8
 
 type Loops = Mapping[int, int]
 """The loops of a thread in which a value is computed: the dimensions of its indices that they count, and how far."""
+
+_AS_IN_MEMORY = ("stablehlo.convert", "stablehlo.slice", "stablehlo.reshape", "stablehlo.dynamic_slice")
+_VECTOR_BITS = 128
+"""Bits of an array that a thread reads at once."""
 
 _LOOPING = ("reduce", "contract")
 """Kinds of operations that read in a loop."""
@@ -64,6 +69,8 @@ class Repeat:
         # Not the indices of gathers: chains of them execute four times the operations that would be counted.
         alike = _neighbours_alike(map_) if reads.kind == "indexing" and len(reads.accesses) == 1 else 1
         shared = _shared_by_neighbours(alike)
+        if shared == _RUN:
+            shared = min(shared, _columns_of_thread(reads.op))
         return cls(factor / shared, called / shared, footprint(map_) if alike > 1 else 0, shared)
 
     def times(self, computed: float, is_called: bool, in_loop: int = 1) -> float:
@@ -130,6 +137,48 @@ def _shared_by_neighbours(alike: int) -> int:
     Runs shorter than a warp are neither elements of a vector nor steps of a thread's loop, but for their powers of two.
     """
     return _RUN if alike >= WARP_SIZE else math.gcd(alike, _RUN)
+
+
+def _columns_of_thread(op: ir.Operation) -> int:
+    """Return how many neighbouring elements of the result of ``op`` a thread computes.
+
+    If they are taken in by sums of columns, it has few of these columns: an access of each array, and fewer where more
+    sums read the same array, as products by few rows do.
+    """
+    fewest = _RUN
+    for user in users_of(op.results[0]):
+        if len(user.operands) == 2 and user.results and _is_reduced_by_columns(user):
+            for other in user.operands:
+                if other != op.results[0]:
+                    sums, bits = _readers_and_bits(other)
+                    fewest = min(fewest, max(1, MOST_ACCUMULATORS // sums), max(1, _VECTOR_BITS // bits))
+    return 1 << (fewest.bit_length() - 1)
+
+
+def _is_reduced_by_columns(op: ir.Operation) -> bool:
+    """Whether the only reader of ``op``, maybe of a reshape of it, reduces along other dimensions than the last."""
+    for _ in range(2):
+        match users_of(op.results[0]):
+            case [reader] if reader.name == "stablehlo.reduce":
+                return len(shape_of(reader.operands[0])) - 1 not in integers(reader, "dimensions")
+            case [reader] if reader.name == "stablehlo.reshape":
+                op = reader
+            case _:
+                break
+    return False
+
+
+def _readers_and_bits(value: ir.Value) -> tuple[int, int]:
+    """Return how many operations read an array, however it is converted for each, and the bits of its elements.
+
+    The bits are those in memory, of an array of which it is perhaps a part.
+    """
+    readers = len(users_of(value))
+    while not is_argument(value) and (op := producer(value)).name in _AS_IN_MEMORY:
+        value = op.operands[0]
+        if op.name == "stablehlo.convert":
+            readers = max(readers, len(users_of(value)))
+    return readers, max(1, dtype_of(value).storage_bits)
 
 
 def _neighbours_alike(map_: IndexingMap) -> int:

@@ -136,17 +136,17 @@ def test_what_pieces_share_is_computed_once(pieces, size, exponentials):
     def function(x):
         return jnp.concatenate([jnp.exp(x) + number for number in range(pieces)], 1)
 
-    assert _count_of(function, f"f32[64,{size}]", "stablehlo.exponential") == exponentials * 64 * size
+    assert _count_of(function, (f"f32[64,{size}]",), "stablehlo.exponential") == exponentials * 64 * size
 
 
 def _of_last_sum(function, spec) -> float:
     """Return how often the kernel of a function computes its last sum."""
-    return _count_of(function, spec, "stablehlo.add")
+    return _count_of(function, (spec,), "stablehlo.add")
 
 
-def _count_of(function, spec, name) -> float:
+def _count_of(function, specs, name) -> float:
     """Return how often the kernel of a function computes the last operation of a name."""
-    prepared = plan_program(load_source(function, (spec,)).module)["prepared"]
+    prepared = plan_program(load_source(function, specs).module)["prepared"]
     operations = [op.operation for op in prepared.body.operations[0].entry_block.operations][:-1]
     counts = _counts(operations, [(_Loop(), ONLY)])
     return next(count[0] for op, count in zip(reversed(operations), counts, strict=True) if op.name == name)
@@ -172,4 +172,18 @@ def test_what_all_steps_of_a_thread_s_loop_read_is_computed_once(limits, inner):
         limit = jnp.arange(limits, dtype=jnp.float32)
         return jnp.sum(jnp.exp(x)[..., None] * inner > limit, -1)
 
-    assert _count_of(function, f"f32[64,{inner}]", "stablehlo.exponential") == 64 * inner
+    assert _count_of(function, (f"f32[64,{inner}]",), "stablehlo.exponential") == 64 * inner
+
+
+@pytest.mark.parametrize(
+    ("sums", "dtype", "columns"), [(1, "f32", 4), (1, "bf16", 8), (8, "f32", 4), (8, "bf16", 4), (16, "bf16", 2)]
+)
+def test_sums_of_columns_share_what_a_thread_s_columns_have_in_common(sums, dtype, columns):
+    """A thread has one access of each array, and 32 accumulators for all of its columns."""
+
+    def function(few, matrix):
+        wide = matrix.astype(jnp.float32)
+        return [jnp.sum(jnp.exp(few[number])[:, None] * wide, 0) for number in range(sums)]
+
+    specs = (f"f32[{sums},64]", f"{dtype}[64,256]")
+    assert _count_of(function, specs, "stablehlo.exponential") == 64 * 256 / columns

@@ -15,7 +15,7 @@ from typing import Self
 
 from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
-from xgpu.costs.registers import OTHER_REGISTERS
+from xgpu.costs.registers import MOST_ACCUMULATORS, OTHER_REGISTERS
 from xgpu.device import KIB, Device
 from xgpu.emit import requirements
 from xgpu.emit.builders import Values
@@ -61,8 +61,6 @@ LINE_BYTES = 128
 """Neighbouring bytes that lanes of a warp read of a row, if it has them: a line of the cache."""
 LEAST_BYTES = 64
 """The same where multiprocessors would have nothing to do otherwise: two sectors of the cache."""
-MOST_ACCUMULATORS = 32
-"""Accumulators of a thread, for all columns and heroes."""
 _FEW_COLUMNS = 8
 """Columns that a thread has all of if no array is as large as the operands: what is the same in all is read once."""
 MOST_TILE_BYTES = 32 * KIB
