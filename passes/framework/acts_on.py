@@ -44,6 +44,8 @@ count-loops{runs=launches}
   stablehlo.while
 distribute-loops
   xgpu.par
+divide-weights{find=true}
+  stablehlo.divide
 double-buffer-loops{runs=xla}
   stablehlo.while
 drop-empty-scatters

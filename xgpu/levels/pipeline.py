@@ -76,6 +76,10 @@ PREPARE: Pipeline = (
     ("turn-masks", "before find-chains, which asks what masks hide; after constants are in every block"),
     ("separate-columns", "before find-chains, which asks for rows of logits alone"),
     (
+        "divide-weights{{find={fuse_attention}}}",
+        "before find-chains, which asks for a softmax; after columns beside logits are taken apart",
+    ),
+    (
         "find-chains{{target={target} find={fuse_attention} gradients={fuse_attention_gradients}}}",
         "before products are merged or rewritten, which a chain's are not; after barriers, which keep readers apart",
     ),

@@ -202,3 +202,27 @@ def test_tiles_have_as_many_rows_as_can_be_copied(rows: int, tile: int, result: 
     inputs = program.random_inputs(seed=1)
     (found,), (expected,) = program.run(*inputs), program.reference(*inputs)
     assert np.abs(np.asarray(found, np.float32) - np.asarray(expected, np.float32)).max() <= 2**-7
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_results_that_are_divided_after_the_product(dtype: str, masked: bool) -> None:
+    """Rows without keys are not numbers, as zeros divided by zero are."""
+
+    def late(q: Any, k: Any, v: Any) -> Any:
+        s = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32) * q.shape[-1] ** -0.5
+        s = jnp.where(_seen(s.shape), s, -jnp.inf) if masked else s
+        powers = jnp.exp(s - s.max(-1, keepdims=True))
+        total = jnp.moveaxis(powers.sum(-1), 1, 2)[..., None]
+        return jnp.einsum("bhqk,bkhd->bqhd", powers.astype(v.dtype), v) / total.astype(v.dtype)
+
+    program = xgpu.compile(late, *[_spec(1, 260, 2, 64, dtype=dtype)] * 3)
+    emitters = [kernel.emitter for kernel in program.kernels]
+    assert "attention" in emitters and "rows" not in emitters
+    is_right(program, program.random_inputs(1), np.asarray(_seen((1, 2, 260, 260))) if masked else None)
+
+
+def _seen(shape: tuple[int, ...]) -> Any:
+    """Return a mask: all but the first three rows see keys up to their own."""
+    row, key = jnp.arange(shape[-2])[:, None], jnp.arange(shape[-1])
+    return jnp.broadcast_to((key <= row) & (row > 2), shape)
