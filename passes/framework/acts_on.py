@@ -45,7 +45,7 @@ count-loops{runs=launches}
 distribute-loops
   xgpu.par
 divide-weights{find=true}
-  stablehlo.divide
+  stablehlo.dot_general
 double-buffer-loops{runs=xla}
   stablehlo.while
 drop-empty-scatters

@@ -5,30 +5,50 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import attention_of
-from xgpu.analysis.attention.places import DOT, REDUCE, SPREADS, behind, keeps_numbers
+from xgpu.analysis.attention.places import (
+    DOT,
+    REDUCE,
+    SPREADS,
+    Place,
+    behind,
+    keeps_numbers,
+    number_of,
+    reducing_function,
+)
 from xgpu.analysis.attention.weighted import Weighted
 from xgpu.hlo.stablehlo_builder import convert, hlo
-from xgpu.indexing.access import identity_map, ranges, shape_of
+from xgpu.indexing.access import identity_map, integers, ranges, shape_of
 from xgpu.indexing.affine import constant, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.passes.prepare.chains.lifting import Reading, reading_of
 from xgpu.passes.support.index_ops import erase_unused
 from xgpu.records import dataclass
-from xgpu.structure import backward_slice, copy_operation, defining_op, element_of, in_order, is_result_of, users_of
+from xgpu.structure import (
+    backward_slice,
+    copy_operation,
+    defining_op,
+    element_of,
+    in_order,
+    is_result_of,
+    producer,
+    users_of,
+)
 
-_DIVIDE = "stablehlo.divide"
+_DIVIDED = frozenset(("stablehlo.divide",))
+_SUBTRACT, _EXPONENTIAL = "stablehlo.subtract", "stablehlo.exponential"
 _CONVERTED = frozenset(("stablehlo.convert",))
 _TURNED = frozenset(("stablehlo.convert", "stablehlo.transpose"))
 
 
 @dataclass(frozen=True)
 class DivideWeights(BlockRewrite):
-    """Divides the powers of a softmax before a product adds up rows by them, instead of the product's result.
+    """Writes the weights of attention as powers that are divided by their sum, which is how it is known.
 
-    Programs divide the fewer numbers; attention is known by a softmax, and its kernel divides the result either way.
-    All is left as it is where the product would not be attention, or where anything else reads the powers than the
-    product and sums: a gradient does. Needs: run it before find-chains.
+    Programs divide the product's result instead, which is smaller, or take powers of logits without the logarithm of
+    the sum, which they have as a result. The kernel divides its result in any case. All is left as it is where the
+    product would not be attention, or where anything else reads powers that are divided later than the product and
+    sums: a gradient does. Needs: run it before find-chains.
 
     ```mlir
     %sums = stablehlo.dot_general %powers, %v, ...
@@ -36,20 +56,31 @@ class DivideWeights(BlockRewrite):
     // becomes
     %weights = stablehlo.divide %powers, %total : tensor<8x32xf32>
     %0 = stablehlo.dot_general %weights, %v, ...
+
+    %powers = stablehlo.exponential %logits : tensor<8x32xf32>
+    %1 = stablehlo.subtract %logits, %logarithm : tensor<8x32xf32>
+    %weights = stablehlo.exponential %1 : tensor<8x32xf32>
+    // becomes
+    %powers = stablehlo.exponential %logits : tensor<8x32xf32>
+    %weights = stablehlo.divide %powers, %total : tensor<8x32xf32>
     ```
     """
 
     NAME: ClassVar[str] = "divide-weights"
-    OPERATIONS: ClassVar[frozenset[str]] = frozenset((_DIVIDE,))
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((DOT,))
     find: bool = True
     """Whether kernels of attention are made: otherwise there is less to divide after the product."""
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Divide the powers of the products of a block."""
-        for op in operations_of(block, self.OPERATIONS) if self.find else ():
+        if not self.find:
+            return
+        for op in operations_of(block, _DIVIDED):
             moves = _moves_behind(op)
             if moves and moves[-1].name == DOT:
                 any(_divide_weights(op, moves, Weighted(moves[-1], weight)) for weight in range(2))
+        for op in operations_of(block, self.OPERATIONS):
+            any(_divide_powers(Weighted(op, weight)) for weight in range(2))
 
 
 def _moves_behind(quotient: ir.Operation) -> list[ir.Operation]:
@@ -94,7 +125,7 @@ def _divide_weights(quotient: ir.Operation, moves: Sequence[ir.Operation], weigh
 
 def _are_powers(value: ir.Value, product: ir.Operation) -> bool:
     """Whether a value is made of powers, which only the product and reductions read."""
-    if not is_result_of(value, "stablehlo.exponential") and not is_result_of(value, "stablehlo.select"):
+    if not is_result_of(value, _EXPONENTIAL) and not is_result_of(value, "stablehlo.select"):
         return False
     pending = users_of(value)
     while pending:
@@ -128,3 +159,83 @@ def _divisor(quotient: ir.Operation, product: ir.Operation, weighted: Weighted) 
     map_ = IndexingMap(ranges(shape), (), tuple(each.substitute(indices) for each in to_row.results))
     reading = reading_of(map_.with_simple_results(), shape, shape_of(value))
     return None if reading is None else (value, reading)
+
+
+def _divide_powers(weighted: Weighted) -> bool:
+    """Divide powers by their sum, if weights are those without its logarithm, and attention's; return whether."""
+    weights, _ = behind((weighted.weights, identity_map(shape_of(weighted.weights))), _CONVERTED)
+    whole = identity_map(shape_of(weights)).with_simple_results()
+    difference = _operand_of(weights, _EXPONENTIAL)
+    below = None if difference is None else defining_op(difference)
+    if below is None or below.name != _SUBTRACT:
+        return False
+    found = _powers_and_sum(below.operands[0], behind((below.operands[1], whole), SPREADS))
+    if found is None:
+        return False
+    powers, (total, map_) = found
+    reading = reading_of(map_, shape_of(powers), shape_of(total))
+    if reading is None:
+        return False
+    with ir.InsertionPoint(producer(weights)), producer(weights).location:
+        quotients = hlo.divide(powers, convert(reading.write(total, shape_of(powers)), element_of(powers)))
+    weights.replace_all_uses_with(quotients)
+    if attention_of(weighted.product) is not None:
+        erase_unused(in_order(backward_slice([weights], lambda each: each in (powers, total))))
+        return True
+    quotients.replace_all_uses_with(weights)
+    erase_unused(in_order(backward_slice([quotients], lambda each: each in (powers, total))))
+    return False
+
+
+def _powers_and_sum(logits: ir.Value, row: Place) -> tuple[ir.Value, Place] | None:
+    """Return the powers, and their sum, whose logarithm a ``row`` is, plus what powers are of logits without.
+
+    None if it is anything else.
+    """
+    summands = [row]
+    if (added := defining_op(row[0])) is not None and added.name == "stablehlo.add":
+        summands = [behind((each, row[1]), SPREADS) for each in added.operands]
+    for number, (value, map_) in enumerate(summands):
+        logarithm = _operand_of(value, "stablehlo.log")
+        if logarithm is None:
+            continue
+        total, at = behind((_operand_of(logarithm, "stablehlo.abs") or logarithm, map_), SPREADS)
+        powers = _summed(total, at)
+        exponent = None if powers is None else _operand_of(powers, _EXPONENTIAL)
+        others = [each for other, each in enumerate(summands) if other != number]
+        if powers is not None and exponent is not None and _is_without(exponent, logits, others):
+            return powers, (total, at)
+    return None
+
+
+def _summed(total: ir.Value, map_: IndexingMap) -> ir.Value | None:
+    """Return the array of which a value at the indices of a map has the sums along one dimension, None if it is none.
+
+    Each element of the array is added to the sum that the map leads to from its indices.
+    """
+    op = defining_op(total)
+    if op is None or op.name != REDUCE or len(op.results) != 1 or reducing_function(op) != "add":
+        return None
+    dimensions = integers(op, "dimensions")
+    rows = [dim(number) for number in range(len(map_.dims)) if number not in dimensions]
+    is_whole = len(dimensions) == 1 and [each.size for each in map_.dims] == list(shape_of(op.operands[0]))
+    is_zero = number_of(op.operands[1]) == 0
+    own = [each for each, size in zip(map_.results, shape_of(total), strict=True) if size > 1]
+    wanted = [each for each, size in zip(rows, shape_of(total), strict=False) if size > 1]
+    return op.operands[0] if is_whole and is_zero and own == wanted else None
+
+
+def _is_without(exponent: ir.Value, logits: ir.Value, row: Sequence[Place]) -> bool:
+    """Whether a value is ``logits``, without what a row has, if it is given."""
+    if not row:
+        return exponent == logits
+    op, (place,) = defining_op(exponent), row
+    whole = identity_map(shape_of(logits)).with_simple_results()
+    is_difference = op is not None and op.name == _SUBTRACT and op.operands[0] == logits
+    return is_difference and op is not None and behind((op.operands[1], whole), SPREADS) == place
+
+
+def _operand_of(value: ir.Value, name: str) -> ir.Value | None:
+    """Return the operand of the operation of a name that makes a value, None if another does."""
+    op = defining_op(value)
+    return op.operands[0] if op is not None and op.name == name else None

@@ -206,17 +206,25 @@ def test_tiles_have_as_many_rows_as_can_be_copied(rows: int, tile: int, result: 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
 @pytest.mark.parametrize("masked", [False, True])
-def test_results_that_are_divided_after_the_product(dtype: str, masked: bool) -> None:
+@pytest.mark.parametrize("form", ["late", "log_softmax", "logsumexp"])
+def test_weights_that_are_divided_later_or_by_a_logarithm(form: str, masked: bool, dtype: str) -> None:
     """Rows without keys are not numbers, as zeros divided by zero are."""
 
-    def late(q: Any, k: Any, v: Any) -> Any:
+    def attention(q: Any, k: Any, v: Any) -> Any:
         s = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32) * q.shape[-1] ** -0.5
         s = jnp.where(_seen(s.shape), s, -jnp.inf) if masked else s
-        powers = jnp.exp(s - s.max(-1, keepdims=True))
-        total = jnp.moveaxis(powers.sum(-1), 1, 2)[..., None]
-        return jnp.einsum("bhqk,bkhd->bqhd", powers.astype(v.dtype), v) / total.astype(v.dtype)
+        total = 1.0
+        if form == "late":
+            weights = jnp.exp(s - s.max(-1, keepdims=True))
+            total = jnp.moveaxis(weights.sum(-1), 1, 2)[..., None]
+        elif form == "log_softmax":
+            weights = jnp.exp(jax.nn.log_softmax(s))
+        else:
+            weights = jnp.exp(s - jax.nn.logsumexp(s, -1, keepdims=True))
+        sums = jnp.einsum("bhqk,bkhd->bqhd", weights.astype(v.dtype), v, preferred_element_type=jnp.float32)
+        return (sums / total).astype(v.dtype)
 
-    program = xgpu.compile(late, *[_spec(1, 260, 2, 64, dtype=dtype)] * 3)
+    program = xgpu.compile(attention, *[_spec(1, 260, 2, 64, dtype=dtype)] * 3)
     emitters = [kernel.emitter for kernel in program.kernels]
     assert "attention" in emitters and "rows" not in emitters
     is_right(program, program.random_inputs(1), np.asarray(_seen((1, 2, 260, 260))) if masked else None)

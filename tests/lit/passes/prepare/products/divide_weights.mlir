@@ -88,3 +88,70 @@ func.func @main(%q: tensor<8x16xf32>, %k: tensor<32x16xf32>, %v: tensor<32x16xf3
   %r2 = stablehlo.divide %o2, %g : tensor<8x16xf32>
   return %r, %r2, %e : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x32xf32>
 }
+
+// -----
+
+// Powers of what the logarithm of a softmax is: there are powers already, whose sum that was.
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[E:.*]] = stablehlo.exponential
+// CHECK:         %[[T:.*]] = stablehlo.reduce(%[[E]]
+// CHECK-NOT:     stablehlo.log
+// CHECK-NOT:     stablehlo.exponential
+// CHECK:         %[[B:.*]] = stablehlo.broadcast_in_dim %[[T]], dims = [0] : (tensor<8xf32>) -> tensor<8x32xf32>
+// CHECK:         %[[W:.*]] = stablehlo.divide %[[E]], %[[B]] : tensor<8x32xf32>
+// CHECK:         stablehlo.dot_general %[[W]], %arg2
+// LEFT-LABEL: func.func @main
+// LEFT:         stablehlo.log
+func.func @main(%q: tensor<8x16xf32>, %k: tensor<32x16xf32>, %v: tensor<32x16xf32>) -> tensor<8x16xf32> {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] : (tensor<8x16xf32>, tensor<32x16xf32>) -> tensor<8x32xf32>
+  %m = stablehlo.reduce(%s init: %low) applies stablehlo.maximum across dimensions = [1] : (tensor<8x32xf32>, tensor<f32>) -> tensor<8xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<8xf32>) -> tensor<8x32xf32>
+  %d = stablehlo.subtract %s, %mb : tensor<8x32xf32>
+  %e = stablehlo.exponential %d : tensor<8x32xf32>
+  %t = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x32xf32>, tensor<f32>) -> tensor<8xf32>
+  %l = stablehlo.log %t : tensor<8xf32>
+  %lb = stablehlo.broadcast_in_dim %l, dims = [0] : (tensor<8xf32>) -> tensor<8x32xf32>
+  %x = stablehlo.subtract %d, %lb : tensor<8x32xf32>
+  %w = stablehlo.exponential %x : tensor<8x32xf32>
+  %o = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+  return %o : tensor<8x16xf32>
+}
+
+// -----
+
+// Relative to the logarithm of a sum, which is a result, too; and, not known, to that of another row.
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[E:.*]] = stablehlo.exponential
+// CHECK:         %[[T:.*]] = stablehlo.reduce(%[[E]]
+// CHECK:         %[[L:.*]] = stablehlo.log %[[T]]
+// CHECK:         %[[A:.*]] = stablehlo.add %[[L]], %{{.*}} : tensor<8xf32>
+// CHECK:         %[[W:.*]] = stablehlo.divide %[[E]], %{{.*}} : tensor<8x32xf32>
+// CHECK:         %[[O:.*]] = stablehlo.dot_general %[[W]], %arg2
+// CHECK:         %[[Y:.*]] = stablehlo.exponential
+// CHECK:         %[[P:.*]] = stablehlo.dot_general %[[Y]], %arg2
+// CHECK:         return %[[O]], %[[P]], %[[A]]
+// LEFT-LABEL: func.func @main
+func.func @main(%q: tensor<8x16xf32>, %k: tensor<32x16xf32>, %v: tensor<32x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>, tensor<8xf32>) {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] : (tensor<8x16xf32>, tensor<32x16xf32>) -> tensor<8x32xf32>
+  %m = stablehlo.reduce(%s init: %low) applies stablehlo.maximum across dimensions = [1] : (tensor<8x32xf32>, tensor<f32>) -> tensor<8xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<8xf32>) -> tensor<8x32xf32>
+  %d = stablehlo.subtract %s, %mb : tensor<8x32xf32>
+  %e = stablehlo.exponential %d : tensor<8x32xf32>
+  %t = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x32xf32>, tensor<f32>) -> tensor<8xf32>
+  %l = stablehlo.log %t : tensor<8xf32>
+  %a = stablehlo.add %l, %m : tensor<8xf32>
+  %ab = stablehlo.broadcast_in_dim %a, dims = [0] : (tensor<8xf32>) -> tensor<8x32xf32>
+  %x = stablehlo.subtract %s, %ab : tensor<8x32xf32>
+  %w = stablehlo.exponential %x : tensor<8x32xf32>
+  %o = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+  %r = stablehlo.reverse %a, dims = [0] : tensor<8xf32>
+  %rb = stablehlo.broadcast_in_dim %r, dims = [0] : (tensor<8xf32>) -> tensor<8x32xf32>
+  %z = stablehlo.subtract %s, %rb : tensor<8x32xf32>
+  %y = stablehlo.exponential %z : tensor<8x32xf32>
+  %p = stablehlo.dot_general %y, %v, contracting_dims = [1] x [0] : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+  return %o, %p, %a : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8xf32>
+}
