@@ -210,35 +210,16 @@ class AttentionFacts:
         views = [(source.view(), number) for source, number in sources if source is not None]
         return any(isinstance(view, TensorView) and view.inner == number for view, number in views)
 
-    def copy_problem(self, keys: int) -> str | None:
-        """Return why tiles of so many keys, or of their values, cannot be copied as boxes; None if they can."""
-        if keys not in self._copy_problems:
+    def copies_problem(self, rows: int, keys: int) -> str | None:
+        """Return why tiles of so many rows and keys cannot be copied as boxes; None if they can."""
+        if (rows, keys) not in self._copies_problems:
             arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(self.chain).arguments}
-            tiles = self.tiles(WARPGROUP_ROWS, keys)
-            read = (self.attention.key_rows, tiles.key_rows), (self.attention.values, tiles.values)
-            views = [source.view() for each in read if (source := TileSource.of(*each, arrays)) is not None]
-            self._copy_problems[keys] = next((view for view in views if isinstance(view, str)), None)
-        return self._copy_problems[keys]
-
-    def row_problem(self, rows: int) -> str | None:
-        """Return why queries of so many rows, or results, cannot be copied as boxes; None if they can."""
-        if rows not in self._row_problems:
-            arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(self.chain).arguments}
-            tiles, result = self.tiles(rows, WARPGROUP_ROWS), returned(self.chain)[0]
-            source = TileSource.of(self.attention.queries, tiles.queries, arrays)
-            views = [] if source is None else [source.view()]
-            if dtype_of(result).hlo != FULL:
-                element_bytes = self.attention.element_bytes
-                views.append(tensor_view(tiles.result(result), shape_of(result), element_bytes, ROW_BYTES))
-            self._row_problems[rows] = next((view for view in views if isinstance(view, str)), None)
-        return self._row_problems[rows]
+            found = _copies_problem(self.tiles(rows, keys), returned(self.chain)[0], arrays)
+            self._copies_problems[rows, keys] = found
+        return self._copies_problems[rows, keys]
 
     @cached_property
-    def _copy_problems(self) -> dict[int, str | None]:
-        return {}
-
-    @cached_property
-    def _row_problems(self) -> dict[int, str | None]:
+    def _copies_problems(self) -> dict[tuple[int, int], str | None]:
         return {}
 
     def tiles(self, rows: int, keys: int) -> AttentionTiles:
@@ -306,7 +287,13 @@ def attention_problem(attention: Attention, result: ir.Value, arrays: dict[ir.Va
     for elements, most in ((attention.columns, most_columns(attention)), (attention.width, _most_elements(attention))):
         if elements > most:
             return f"expected rows of at most {most} elements, got {elements}"
-    tiles = AttentionTiles(attention, WARPGROUP_ROWS, WARPGROUP_ROWS)
+    problem = _copies_problem(AttentionTiles(attention, WARPGROUP_ROWS, WARPGROUP_ROWS), result, arrays)
+    return None if problem is None else f"expected operands and a result that can be copied as boxes, but {problem}"
+
+
+def _copies_problem(tiles: AttentionTiles, result: ir.Value, arrays: dict[ir.Value, ir.Value]) -> str | None:
+    """Return which of some tiles cannot be copied as boxes, and why; None if all can be."""
+    attention = tiles.attention
     wanted = (
         ("queries", attention.queries, tiles.queries, 0),
         ("keys", attention.key_rows, tiles.key_rows, 1),
@@ -314,14 +301,14 @@ def attention_problem(attention: Attention, result: ir.Value, arrays: dict[ir.Va
     )
     for name, value, map_, number in wanted:
         source = TileSource.of(value, map_, arrays)
-        view = "they are computed" if source is None else source.view()
+        view = "computed" if source is None else source.view()
         if isinstance(view, str):
-            return f"expected {name} that can be copied as boxes, but {view}"
+            return f"{name}: {view}"
         if problem := order_problem(view, number, dtype_of(value)):
             return f"{name}: {problem}"
     if dtype_of(result).hlo == FULL:
         return None
     view = tensor_view(tiles.result(result), shape_of(result), attention.element_bytes, ROW_BYTES)
     if isinstance(view, str) or view.inner != 1:
-        return f"expected a result that can be copied as boxes, but {view}"
+        return f"the result: {view}"
     return None

@@ -205,14 +205,13 @@ class AttentionSchedule(ChainSchedule):
             yield self.wrong("reuse", f"rows of results as long as those of queries, {tiles.width} elements")
         if facts.has_adjacent_keys and self.tile_n % (panel := panel_of(tiles.element_bytes)):
             yield self.wrong("tile_n", f"a multiple of {panel}, as keys are neighbours in memory")
-        if problem := facts.row_problem(self.tile_m):
-            yield self.wrong("tile_m", f"as many rows as can be copied as boxes, but {problem}")
-        if problem := facts.copy_problem(self.tile_n):
-            yield self.wrong("tile_n", f"as many keys as can be copied as boxes, but {problem}")
         if facts.attention.softmax.within and facts.attention.keys % self.tile_n:
             yield self.wrong(
                 "tile_n", f"a divisor of a part's {facts.attention.keys} keys, the last of which are missing"
             )
+        for name, rows, keys in (("tile_m", self.tile_m, WARPGROUP_ROWS), ("tile_n", WARPGROUP_ROWS, self.tile_n)):
+            if problem := facts.copies_problem(rows, keys):
+                yield self.wrong(name, f"tiles that can be copied as boxes, but {problem}")
 
     def kernel_problems(self, sizes: ChainSizes, target: Device) -> Iterator[str]:
         """Yield why no kernel of these sizes has these numbers."""
