@@ -160,7 +160,21 @@ class Array:
         is_zero = isinstance(fill, int | float) and fill == 0 and math.copysign(1, fill) > 0
         if is_zero or not map_.constraints:
             return tile
-        return jnp.where(self._inside(sizes, map_), tile, jnp.asarray(fill, self.dtype))
+        return jnp.where(self._inside(sizes, map_), tile, self._filling(fill))
+
+    def _filling(self, fill: Any) -> Any:
+        """Return what is outside of the array; raise InvalidInput for a constant that its type has not."""
+        if isinstance(fill, core.Tracer):
+            return jnp.asarray(fill, self.dtype)
+        given, is_float = np.asarray(fill), jnp.issubdtype(self.dtype, np.inexact)
+        is_number = given.shape == () and (given.dtype == bool or jnp.issubdtype(given.dtype, np.number))
+        is_real = jnp.issubdtype(self.dtype, np.complexfloating) or not jnp.issubdtype(given.dtype, np.complexfloating)
+        if is_number and is_real:
+            with np.errstate(all="ignore"):
+                found = given.astype(self.dtype)
+            if is_float or found == given:
+                return jnp.asarray(found)
+        raise wrong(f"tile of '{self._type.name}', fill: expected a number that {self.dtype} has, got {fill!r}")
 
     def _inside(self, sizes: tuple[int, ...], map_: IndexingMap) -> Any:
         found = jnp.ones(sizes, bool)
@@ -376,9 +390,21 @@ def dot(left: Any, right: Any, precision: Any = None) -> Any:
     Elements of 64 bits are summed in their own type. f32 is multiplied as tf32, as `jax.jit` does on GPUs, unless
     ``precision`` is "highest".
     """
+    shapes = jnp.shape(left), jnp.shape(right)
+    if not _is_product(*shapes):
+        expected = "the last dimension of the left one as long as the last but one of the right one"
+        raise wrong(f"block.dot: expected two tiles, {expected}, got shapes {shapes[0]} and {shapes[1]}")
     dtype = dtype_of_numpy(jnp.result_type(left, right))
     total = (dtype if dtype.bits == 64 else sum_type(dtype)).numpy
     return jnp.matmul(left, right, precision=precision, preferred_element_type=total)
+
+
+def _is_product(left: tuple[int, ...], right: tuple[int, ...]) -> bool:
+    """Whether arrays of these shapes have a matrix product, as `jax.numpy.matmul` has them."""
+    if not left or not right or left[-1] != right[-2:][0]:
+        return False
+    pairs = zip(reversed(left[:-2]), reversed(right[:-2]), strict=False)
+    return all(1 in pair or pair[0] == pair[1] for pair in pairs)
 
 
 def plan(tile: Any, **decisions: Any) -> Any:

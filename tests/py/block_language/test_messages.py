@@ -463,3 +463,39 @@ def test_of_calls_outside_of_kernels(make: Callable[[], Any], message: str) -> N
         make()
     assert caught.value.location is not None
     assert caught.value.location.file == __file__
+
+
+@pytest.mark.parametrize(
+    ("fill", "dtype"),
+    [(1.5, "int32"), (np.inf, "int32"), (300, "int8"), (-1, "uint8"), (2, "bool"), ("a", "float32"), (1j, "float32")],
+    ids=str,
+)
+def test_of_a_filling_that_the_type_has_not(fill: Any, dtype: str) -> None:
+    def kernel(x: Any) -> Any:
+        block.grid(1)
+        return block.store(x.tile((16, 8), (0, 0), fill=fill), (16, 8))  # here
+
+    found = refused(kernel, jax.ShapeDtypeStruct((8, 8), jnp.dtype(dtype)))
+    assert f"tile of 'x', fill: expected a number that {dtype} has, got {fill!r}" in str(found)
+
+
+@pytest.mark.parametrize(("fill", "dtype"), [(2.0, "int32"), (True, "bool"), (-np.inf, "bfloat16"), (1e9, "float16")])
+def test_fillings_that_the_type_has(fill: Any, dtype: str) -> None:
+    def kernel(x: Any) -> Any:
+        block.grid(1)
+        return block.store(x.tile((16, 8), (0, 0), fill=fill), (16, 8))
+
+    x = jnp.zeros((8, 8), jnp.dtype(dtype))
+    with np.errstate(over="ignore"):
+        expected = np.asarray(fill).astype(x.dtype)
+    found = np.asarray(block.kernel(kernel)(x))
+    assert np.all(found[8:] == expected) and not np.any(found[:8])
+
+
+def test_of_products_of_tiles_that_do_not_fit() -> None:
+    def kernel(x: Any) -> Any:
+        block.grid(1)
+        return block.store(block.dot(x.tile((8, 8)), x.tile((4, 8), (0, 0))), (8, 8))  # here
+
+    assert "block.dot: expected two tiles, the last dimension of the left one" in str(refused(kernel))
+    assert "got shapes (8, 8) and (4, 8)" in str(refused(kernel))
