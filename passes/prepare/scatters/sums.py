@@ -89,9 +89,13 @@ class _Sum:
         return hlo.select(is_untouched, operand, result)
 
     def _magnitudes(self, numbers: Value) -> Value:
-        """Return the bits of numbers without their signs: integers in the order of the magnitudes, NaN the largest."""
+        """Return the bits of numbers without their signs: integers in the order of the magnitudes, NaN the largest.
+
+        That of 0.0 is 1, which is as small: unlike -0.0 it is no update that leaves all numbers as they are.
+        """
         bits = hlo.bitcast_convert(tensor(shape_of(numbers), self.format.integer), numbers)
-        return hlo.and_(bits, splat_like(self.format.magnitude, bits))
+        magnitudes = hlo.and_(bits, splat_like(self.format.magnitude, bits))
+        return hlo.select(_compare(bits, "EQ", 0), splat_like(1, bits), magnitudes)
 
     def _is_finite(self, largest: Value) -> Value:
         return _compare(largest, "LT", self.format.infinity)

@@ -169,6 +169,8 @@ def test_gradients_that_a_loop_adds_up_are_scatters_to_their_sum() -> None:
     assert text.count('"stablehlo.scatter"') == 1
     assert not re.search(r"stablehlo.add .* tensor<40x8xf32>", text)
     (table, _, w), i = program.random_inputs(), np.random.default_rng(3).integers(-45, 45, (5, 24), np.int32)
+    # Where tanh is nearly 1, what its gradient is of has no more digits than its error.
+    table *= np.float32(0.25)
     (found,), (expected,) = program.run(table, i, w), program.reference(table, i, w)
     assert compare(found, expected).agrees
 

@@ -12,6 +12,7 @@ import xgpu
 
 OPTIONS = xgpu.Options(deterministic=True)
 ROWS, UPDATES = 9, 331
+_NUMPY = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 
 
 def add(x: Any, y: Any, i: Any) -> Any:
@@ -38,9 +39,7 @@ def exact_sums(x: np.ndarray, y: np.ndarray, i: np.ndarray) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16), ("f32", np.float32), ("f64", np.float64)]
-)
+@pytest.mark.parametrize(("name", "dtype"), _NUMPY.items())
 def test_sums_are_the_same_in_any_order_and_nearly_exact(name: str, dtype: Any) -> None:
     program = compiled(name)
     x, y, i = drawn(dtype)
@@ -81,6 +80,21 @@ def test_what_is_not_updated_keeps_its_bits() -> None:
     y, i = np.ones(UPDATES, np.float32), np.full(UPDATES, 8, np.int32)
     (result,) = compiled("f32").run(x, y, i)
     np.testing.assert_array_equal(result[:8].view(np.uint32), x[:8].view(np.uint32))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
+def test_signs_of_zeros(dtype: str) -> None:
+    """-0.0 stays if nothing but -0.0 is added to it."""
+    program = compiled(dtype)
+    i = np.arange(UPDATES, dtype=np.int32) % ROWS
+    x = np.full(ROWS, -0.0)
+    y = np.full(UPDATES, -0.0)
+    y[[1, 11, 4 + ROWS]] = 0.0
+    y[[3, 3 + ROWS]] = 1.0, -1.0
+    (found,) = program.run(*(each.astype(_NUMPY[dtype]) for each in (x, y)), i)
+    expected = np.full(ROWS, -0.0)
+    expected[[1, 2, 3, 4]] = 0.0
+    assert np.array_equal(np.signbit(found.astype(np.float64)), np.signbit(expected)) and not np.any(found)
 
 
 def test_complex_sums() -> None:
