@@ -44,7 +44,7 @@ count-loops{runs=launches}
   stablehlo.while
 distribute-loops
   xgpu.par
-divide-weights{find=true}
+divide-weights{target=sm_90a find=true}
   stablehlo.dot_general
 double-buffer-loops{runs=xla}
   stablehlo.while

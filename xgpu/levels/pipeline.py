@@ -76,7 +76,7 @@ PREPARE: Pipeline = (
     ("turn-masks", "before find-chains, which asks what masks hide; after constants are in every block"),
     ("separate-columns", "before find-chains, which asks for rows of logits alone"),
     (
-        "divide-weights{{find={fuse_attention}}}",
+        "divide-weights{{target={target} find={fuse_attention}}}",
         "before find-chains, which asks for a softmax; after columns beside logits are taken apart",
     ),
     (

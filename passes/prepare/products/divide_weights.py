@@ -16,12 +16,17 @@ from xgpu.analysis.attention.places import (
     reducing_function,
 )
 from xgpu.analysis.attention.weighted import Weighted
+from xgpu.costs.attention import is_fast
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName, device
+from xgpu.emit.families.attention.facts import sizes_of
+from xgpu.emit.families.products.schedule import device_problem
 from xgpu.hlo.stablehlo_builder import convert, hlo
 from xgpu.indexing.access import identity_map, integers, ranges, shape_of
 from xgpu.indexing.affine import constant, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.passes.prepare.chains.lifting import Reading, reading_of
+from xgpu.passes.prepare.chains.masked_powers import MaskedPowers
 from xgpu.passes.support.index_ops import erase_unused
 from xgpu.records import dataclass
 from xgpu.structure import (
@@ -46,7 +51,8 @@ class DivideWeights(BlockRewrite):
     """Writes the weights of attention as powers that are divided by their sum, which is how it is known.
 
     Programs divide the product's result instead, which is smaller, or take powers of logits without the logarithm of
-    the sum, which they have as a result. The kernel divides its result in any case. All is left as it is where the
+    the sum, which they have as a result; and they choose powers by a mask that has chosen logits, or multiply by it,
+    where -inf as hidden logits does both. The kernel divides its result in any case. All is left as it is where the
     product would not be attention, or where anything else reads powers that are divided later than the product and
     sums: a gradient does. Needs: run it before find-chains.
 
@@ -68,19 +74,25 @@ class DivideWeights(BlockRewrite):
 
     NAME: ClassVar[str] = "divide-weights"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((DOT,))
+    target: DeviceName = DEFAULT_DEVICE
+    """The GPU that kernels are for."""
     find: bool = True
     """Whether kernels of attention are made: otherwise there is less to divide after the product."""
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Divide the powers of the products of a block."""
-        if not self.find:
+        target = device(self.target)
+        if not self.find or device_problem(target) is not None:
             return
         for op in operations_of(block, _DIVIDED):
             moves = _moves_behind(op)
             if moves and moves[-1].name == DOT:
-                any(_divide_weights(op, moves, Weighted(moves[-1], weight)) for weight in range(2))
+                any(_divide_weights(op, moves, Weighted(moves[-1], weight), target) for weight in range(2))
         for op in operations_of(block, self.OPERATIONS):
-            any(_divide_powers(Weighted(op, weight)) for weight in range(2))
+            any(
+                _divide_powers(each, target) or _hide_logits(each, target)
+                for each in (Weighted(op, 0), Weighted(op, 1))
+            )
 
 
 def _moves_behind(quotient: ir.Operation) -> list[ir.Operation]:
@@ -98,34 +110,41 @@ def _moves_behind(quotient: ir.Operation) -> list[ir.Operation]:
     return found
 
 
-def _divide_weights(quotient: ir.Operation, moves: Sequence[ir.Operation], weighted: Weighted) -> bool:
-    """Divide the weights of the product, and nothing after it, if it is attention's then; return whether it is."""
+def _divide_weights(quotient: ir.Operation, moves: Sequence[ir.Operation], weighted: Weighted, target: Device) -> bool:
+    """Divide the weights of the product, and nothing after it, if it is attention then; return whether."""
     *turns, product = moves
     powers, _ = behind((weighted.weights, identity_map(shape_of(weighted.weights))), _CONVERTED)
     divisor = _divisor(quotient, product, weighted) if _are_powers(powers, product) else None
     if divisor is None:
         return False
     value, reading = divisor
+
+    def spread(row: ir.Value) -> ir.Value:
+        return convert(reading.write(row, shape_of(powers)), element_of(powers))
+
+    masked = MaskedPowers.of(powers)
     with ir.InsertionPoint(quotient), product.location:
-        row = convert(reading.write(value, shape_of(powers)), element_of(powers))
-        weights = convert(hlo.divide(powers, row), element_of(weighted.weights))
+        divided = hlo.divide(powers, spread(value)) if masked is None else masked.weights(value, spread)
+        if divided is None:
+            return False
+        weights = convert(divided, element_of(weighted.weights))
         new = copy_operation(product, {weighted.values: weighted.values, weighted.weights: weights})
-    if attention_of(new) is None:
-        given = (value, powers, weighted.values)
-        erase_unused(in_order(backward_slice([new.results[0]], lambda each: each in given)))
+    if not _is_attention(new, target):
+        _erase_unread(new.results[0])
         return False
     product.results[0].replace_all_uses_with(new.results[0])
     for each in reversed(turns):
         each.move_before(quotient)
     quotient.results[0].replace_all_uses_with(quotient.operands[0])
+    spread_before = quotient.operands[1]
     quotient.erase()
-    product.erase()
+    _erase_unread(spread_before, product.results[0])
     return True
 
 
 def _are_powers(value: ir.Value, product: ir.Operation) -> bool:
     """Whether a value is made of powers, which only the product and reductions read."""
-    if not is_result_of(value, _EXPONENTIAL) and not is_result_of(value, "stablehlo.select"):
+    if not is_result_of(value, _EXPONENTIAL) and MaskedPowers.of(value) is None:
         return False
     pending = users_of(value)
     while pending:
@@ -161,8 +180,8 @@ def _divisor(quotient: ir.Operation, product: ir.Operation, weighted: Weighted) 
     return None if reading is None else (value, reading)
 
 
-def _divide_powers(weighted: Weighted) -> bool:
-    """Divide powers by their sum, if weights are those without its logarithm, and attention's; return whether."""
+def _divide_powers(weighted: Weighted, target: Device) -> bool:
+    """Divide powers by their sum, if weights are those without its logarithm; return whether."""
     weights, _ = behind((weighted.weights, identity_map(shape_of(weighted.weights))), _CONVERTED)
     whole = identity_map(shape_of(weights)).with_simple_results()
     difference = _operand_of(weights, _EXPONENTIAL)
@@ -179,12 +198,41 @@ def _divide_powers(weighted: Weighted) -> bool:
     with ir.InsertionPoint(producer(weights)), producer(weights).location:
         quotients = hlo.divide(powers, convert(reading.write(total, shape_of(powers)), element_of(powers)))
     weights.replace_all_uses_with(quotients)
-    if attention_of(weighted.product) is not None:
-        erase_unused(in_order(backward_slice([weights], lambda each: each in (powers, total))))
-        return True
-    quotients.replace_all_uses_with(weights)
-    erase_unused(in_order(backward_slice([quotients], lambda each: each in (powers, total))))
-    return False
+    return _is_kept(weighted, weights, quotients, target)
+
+
+def _hide_logits(weighted: Weighted, target: Device) -> bool:
+    """Hide logits by -inf instead of powers by zeros, if the product is attention then; return whether."""
+    weights, _ = behind((weighted.weights, identity_map(shape_of(weighted.weights))), _CONVERTED)
+    op = defining_op(weights)
+    masked = MaskedPowers.of(op.operands[0]) if op is not None and op.name in _DIVIDED else None
+    if masked is None or op is None:
+        return False
+    with ir.InsertionPoint(op), op.location:
+        made = masked.weights(op.operands[1], lambda divisor: divisor)
+    return made is not None and _is_kept(weighted, weights, made, target)
+
+
+def _is_kept(weighted: Weighted, old: ir.Value, new: ir.Value, target: Device) -> bool:
+    """Use ``new`` values instead of ``old`` ones if the product is attention then; return whether."""
+    old.replace_all_uses_with(new)
+    is_kept = _is_attention(weighted.product, target)
+    if not is_kept:
+        new.replace_all_uses_with(old)
+    _erase_unread(old if is_kept else new)
+    return is_kept
+
+
+def _is_attention(product: ir.Operation, target: Device) -> bool:
+    """Whether a product is the second one of attention that a kernel is expected to be faster for."""
+    attention = attention_of(product)
+    return attention is not None and is_fast(sizes_of(attention), target)
+
+
+def _erase_unread(*values: ir.Value) -> None:
+    """Erase what values are computed by, up to other products, as far as nothing else reads it."""
+    made = backward_slice(values, lambda each: each not in values and is_result_of(each, DOT))
+    erase_unused(in_order(made))
 
 
 def _powers_and_sum(logits: ir.Value, row: Place) -> tuple[ir.Value, Place] | None:

@@ -230,6 +230,43 @@ def test_weights_that_are_divided_later_or_by_a_logarithm(form: str, masked: boo
     is_right(program, program.random_inputs(1), np.asarray(_seen((1, 2, 260, 260))) if masked else None)
 
 
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("guard", ["none", "maximum", "add", "select"])
+@pytest.mark.parametrize("form", ["chosen", "multiplied", "shown"])
+def test_powers_that_a_mask_chooses(form: str, guard: str, late: bool) -> None:
+    """Rows without keys are zeros, or not numbers if nothing keeps their sums from being zero."""
+    guards = {
+        "none": lambda total, _: total,
+        "maximum": lambda total, xp: xp.maximum(total, 1e-9),
+        "add": lambda total, _: total + 1e-9,
+        "select": lambda total, xp: xp.where(total == 0, 1, total),
+    }
+
+    def attention(q: Any, k: Any, v: Any, xp: Any = jnp) -> Any:
+        s = xp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
+        seen = xp.asarray(_seen(s.shape))
+        masked = xp.where(seen, s, -1e30)
+        powers = xp.exp((s if form == "shown" else masked) - masked.max(-1, keepdims=True))
+        powers = powers * seen if form == "multiplied" else xp.where(seen, powers, 0)
+        total = guards[guard](powers.sum(-1, keepdims=True), xp)
+        if not late:
+            return xp.einsum("bhqk,bkhd->bhqd", (powers / total).astype(v.dtype), v)
+        return xp.einsum("bhqk,bkhd->bhqd", powers.astype(v.dtype), v) / total.astype(v.dtype)
+
+    program = xgpu.compile(attention, *[_spec(1, 260, 2, 64)] * 3)
+    emitters = [kernel.emitter for kernel in program.kernels]
+    assert "attention" in emitters and "rows" not in emitters
+    arrays = program.random_inputs(1)
+    (found,) = program.run(*arrays, sanitize=True)
+    with np.errstate(all="ignore"):
+        expected = attention(*(np.asarray(each, np.float64) for each in arrays), xp=np)
+    assert np.all(np.isnan(expected[:, :, :3]) if guard == "none" else expected[:, :, :3] == 0)
+    error = np.abs(np.asarray(found, np.float64) - expected)
+    assert np.array_equal(np.isnan(error), np.isnan(expected))
+    # Weights and results of 16 bits: 2^-9 each, of numbers up to 3 times the deviation of 1.
+    assert np.nanmax(error) <= 3 * 2**-8
+
+
 def _seen(shape: tuple[int, ...]) -> Any:
     """Return a mask: all but the first three rows see keys up to their own."""
     row, key = jnp.arange(shape[-2])[:, None], jnp.arange(shape[-1])

@@ -155,3 +155,82 @@ func.func @main(%q: tensor<8x16xf32>, %k: tensor<32x16xf32>, %v: tensor<32x16xf3
   %p = stablehlo.dot_general %y, %v, contracting_dims = [1] x [0] : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
   return %o, %p, %a : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8xf32>
 }
+
+// -----
+
+// Powers that a mask chooses, whose sums are kept from being zero: rows without keys stay zeros.
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[S:.*]] = stablehlo.dot_general %arg0, %arg1
+// CHECK:         %[[I:.*]] = stablehlo.constant dense<0xFF800000> : tensor<8x32xf32>
+// CHECK:         %[[L:.*]] = stablehlo.select %arg3, %[[S]], %[[I]]
+// CHECK:         stablehlo.reduce(%[[L]] init: %{{.*}}) applies stablehlo.maximum
+// CHECK:         %[[E:.*]] = stablehlo.exponential
+// CHECK:         stablehlo.reduce(%[[E]] init: %{{.*}}) applies stablehlo.add
+// CHECK:         %[[D:.*]] = stablehlo.divide %[[E]], %{{.*}} : tensor<8x32xf32>
+// CHECK:         %[[Z:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<8x32xf32>
+// CHECK:         %[[W:.*]] = stablehlo.select %arg3, %[[D]], %[[Z]]
+// CHECK:         stablehlo.dot_general %[[W]], %arg2
+// LEFT-LABEL: func.func @main
+// LEFT:         stablehlo.reduce(%{{.*}} init: %{{.*}}) applies stablehlo.maximum
+func.func @main(%q: tensor<8x16xf32>, %k: tensor<32x16xf32>, %v: tensor<32x16xf32>, %mask: tensor<8x32xi1>) -> tensor<8x16xf32> {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %least = stablehlo.constant dense<1.0e-6> : tensor<8xf32>
+  %hidden = stablehlo.constant dense<-1.0e30> : tensor<8x32xf32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<8x32xf32>
+  %s = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] : (tensor<8x16xf32>, tensor<32x16xf32>) -> tensor<8x32xf32>
+  %h = stablehlo.select %mask, %s, %hidden : tensor<8x32xi1>, tensor<8x32xf32>
+  %m = stablehlo.reduce(%h init: %low) applies stablehlo.maximum across dimensions = [1] : (tensor<8x32xf32>, tensor<f32>) -> tensor<8xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<8xf32>) -> tensor<8x32xf32>
+  %d = stablehlo.subtract %h, %mb : tensor<8x32xf32>
+  %p = stablehlo.exponential %d : tensor<8x32xf32>
+  %e = stablehlo.select %mask, %p, %zeros : tensor<8x32xi1>, tensor<8x32xf32>
+  %t = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x32xf32>, tensor<f32>) -> tensor<8xf32>
+  %tt = stablehlo.maximum %t, %least : tensor<8xf32>
+  %tb = stablehlo.broadcast_in_dim %tt, dims = [0] : (tensor<8xf32>) -> tensor<8x32xf32>
+  %w = stablehlo.divide %e, %tb : tensor<8x32xf32>
+  %o = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+  return %o : tensor<8x16xf32>
+}
+
+// -----
+
+// A divisor of which is not known what it is of nothing, and logits of which some are -inf already, stay.
+// CHECK-LABEL: func.func @main
+// CHECK-COUNT-2: stablehlo.divide %{{.*}}, %{{.*}} : tensor<8x32xf32>
+// CHECK-NOT:     stablehlo.select {{.*}} tensor<8x16xf32>
+// CHECK:         return
+// LEFT-LABEL: func.func @main
+func.func @main(%q: tensor<8x16xf32>, %k: tensor<32x16xf32>, %v: tensor<32x16xf32>, %mask: tensor<8x32xi1>, %more: tensor<8x32xi1>, %g: tensor<8xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %hidden = stablehlo.constant dense<-1.0e30> : tensor<8x32xf32>
+  %lowest = stablehlo.constant dense<0xFF800000> : tensor<8x32xf32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<8x32xf32>
+  %s = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] : (tensor<8x16xf32>, tensor<32x16xf32>) -> tensor<8x32xf32>
+  %h = stablehlo.select %mask, %s, %hidden : tensor<8x32xi1>, tensor<8x32xf32>
+  %m = stablehlo.reduce(%h init: %low) applies stablehlo.maximum across dimensions = [1] : (tensor<8x32xf32>, tensor<f32>) -> tensor<8xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<8xf32>) -> tensor<8x32xf32>
+  %d = stablehlo.subtract %h, %mb : tensor<8x32xf32>
+  %p = stablehlo.exponential %d : tensor<8x32xf32>
+  %e = stablehlo.select %mask, %p, %zeros : tensor<8x32xi1>, tensor<8x32xf32>
+  %t = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x32xf32>, tensor<f32>) -> tensor<8xf32>
+  %tt = stablehlo.maximum %t, %g : tensor<8xf32>
+  %tb = stablehlo.broadcast_in_dim %tt, dims = [0] : (tensor<8xf32>) -> tensor<8x32xf32>
+  %w = stablehlo.divide %e, %tb : tensor<8x32xf32>
+  %o = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+  %s2 = stablehlo.dot_general %k, %q, contracting_dims = [1] x [1] : (tensor<32x16xf32>, tensor<8x16xf32>) -> tensor<32x8xf32>
+  %st = stablehlo.transpose %s2, dims = [1, 0] : (tensor<32x8xf32>) -> tensor<8x32xf32>
+  %i2 = stablehlo.select %more, %st, %lowest : tensor<8x32xi1>, tensor<8x32xf32>
+  %h2 = stablehlo.select %mask, %i2, %hidden : tensor<8x32xi1>, tensor<8x32xf32>
+  %m2 = stablehlo.reduce(%h2 init: %low) applies stablehlo.maximum across dimensions = [1] : (tensor<8x32xf32>, tensor<f32>) -> tensor<8xf32>
+  %mb2 = stablehlo.broadcast_in_dim %m2, dims = [0] : (tensor<8xf32>) -> tensor<8x32xf32>
+  %d2 = stablehlo.subtract %h2, %mb2 : tensor<8x32xf32>
+  %p2 = stablehlo.exponential %d2 : tensor<8x32xf32>
+  %e2 = stablehlo.select %mask, %p2, %zeros : tensor<8x32xi1>, tensor<8x32xf32>
+  %t2 = stablehlo.reduce(%e2 init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x32xf32>, tensor<f32>) -> tensor<8xf32>
+  %tb2 = stablehlo.broadcast_in_dim %t2, dims = [0] : (tensor<8xf32>) -> tensor<8x32xf32>
+  %w2 = stablehlo.divide %e2, %tb2 : tensor<8x32xf32>
+  %o2 = stablehlo.dot_general %w2, %v, contracting_dims = [1] x [0] : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+  return %o, %o2 : tensor<8x16xf32>, tensor<8x16xf32>
+}
