@@ -1,16 +1,17 @@
 """The pass `mark-recurrences`."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.constants.counters import unchanging
 from xgpu.analysis.heroes import PRODUCT, is_hero
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
-from xgpu.costs.values import byte_size, elements, instructions
+from xgpu.costs.values import byte_size, elements, instructions, is_immediate
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
-from xgpu.dialects.attributes import RECURRENCE, ROTATED
+from xgpu.dialects.attributes import FALLBACK, RECURRENCE, ROTATED
+from xgpu.fusion.fallback import EPILOGUE
 from xgpu.fusion.loops.carried_slices import with_carried_slices
 from xgpu.fusion.loops.elements import SCATTER
 from xgpu.fusion.loops.products import with_sums
@@ -22,7 +23,7 @@ from xgpu.fusion.loops.steps import step_of
 from xgpu.hlo.stablehlo_builder import splat, splat_like
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.records import dataclass
-from xgpu.structure import body_of, is_used, replace_op
+from xgpu.structure import body_of, is_used, nested, replace_op
 
 _READING = ("stablehlo.slice", "stablehlo.dynamic_slice")
 _LOAD = 4
@@ -96,6 +97,7 @@ def _mark(loop: ir.Operation, target: Device) -> bool:
     recurrence = _recurrence_of(loop, target)
     for rewritten in (with_sums, with_separate_slices):
         if recurrence is None and (copy := rewritten(loop)) is not None:
+            _forget_epilogues(copy)
             recurrence = _recurrence_of(copy, target)
             if recurrence is None:
                 copy.erase()
@@ -115,6 +117,7 @@ def _split(loop: ir.Operation, target: Device) -> Recurrence | None:
         split = with_split_states(loop, longest)
         if split is None:
             continue
+        _forget_epilogues(split.loop)
         recurrence = Recurrence.of(split.loop)
         # What is slower takes longest to look at.
         if recurrence and _is_faster(loop, recurrence, target) and _is_for_one_kernel(recurrence, target):
@@ -122,6 +125,14 @@ def _split(loop: ir.Operation, target: Device) -> Recurrence | None:
             return recurrence
         split.erase()
     return None
+
+
+def _forget_epilogues(loop: ir.Operation) -> None:
+    """Drop the marks of what XLA would compute with products: a loop that is one kernel has none."""
+    for op in nested(loop):
+        reason = op.attributes.get(FALLBACK)
+        if isinstance(reason, ir.StringAttr) and reason.value.startswith(EPILOGUE.format("")):
+            del op.attributes[FALLBACK]
 
 
 def _carried(loop: ir.Operation, target: Device) -> Recurrence | None:
@@ -144,9 +155,17 @@ def _is_faster(loop: ir.Operation, recurrence: Recurrence, target: Device) -> bo
     before = [view.operation for number in (0, 1) for view in body_of(loop, number).operations]
     launches = 1 + sum(is_hero(op) or op.name in (SCATTER, PRODUCT) for op in before)
     alone = sum(instructions(op) * elements(op.results[0]) for op in before if len(op.results))
-    saved = launches * launch_bytes(target) + alone * bytes_per_instruction(target)
+    moved = sum(map(byte_size, {*_moved_by_kernels(before)})) + 2 * sum(map(byte_size, loop.results))
+    saved = launches * launch_bytes(target) + moved + alone * bytes_per_instruction(target)
     together = sum(instructions(op) + _LOAD * (op.name in _READING) for op in step)
     return _SLOWER * together * rows * bytes_per_instruction(target, rows) <= saved
+
+
+def _moved_by_kernels(operations: Sequence[ir.Operation]) -> Iterator[ir.Value]:
+    """Yield the arrays that kernels of some operations read and write between each other."""
+    for op in operations:
+        if is_hero(op) or op.name in (SCATTER, PRODUCT):
+            yield from (value for value in (*op.operands, *op.results) if not is_immediate(value))
 
 
 def _recurrence_of(loop: ir.Operation, target: Device) -> Recurrence | None:

@@ -44,6 +44,10 @@ _SHORT_SUM_OF_LIBRARIES = 32
 """The same for matrix products for which XLA has fast kernels, of floats and of signed bytes."""
 
 
+EPILOGUE = "XLA computes it as part of the {}"
+"""Why what follows a product of a library is left to it."""
+
+
 def nothing_to_compile(planned: ir.Module) -> Unsupported:
     """Return the error for a program of level ``fusions`` without kernels: why its first operation needs XLA."""
     for op in nested(planned.operation):

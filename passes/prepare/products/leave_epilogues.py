@@ -9,7 +9,7 @@ from xgpu.analysis.bitcasts import behind_bitcasts, is_bitcast, readers
 from xgpu.analysis.heroes import is_hero
 from xgpu.dialects.attributes import BY_WARP_GROUPS, BY_WARPS, FALLBACK
 from xgpu.emit.families.products.product import is_marked
-from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, fallback_reason, is_kernel_gradient
+from xgpu.fusion.fallback import CONTRACTIONS, EPILOGUE, PRODUCT, VIEWS, fallback_reason, is_kernel_gradient
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo
 from xgpu.indexing.access import integer, integers, shape_of
@@ -21,7 +21,6 @@ from xgpu.structure import behind, dtype_of, is_argument, is_constant, is_result
 
 _TYPES = ("f16", "bf16", "f32")
 """Types of operands and results for which libraries have epilogues."""
-_REASON = "XLA computes it as part of the {}"
 _ENDS = ("func.return", "stablehlo.return")
 _BROADCAST = "stablehlo.broadcast_in_dim"
 _DILATION, _REVERSAL = "lhs_dilation", "window_reversal"
@@ -62,7 +61,7 @@ class LeaveEpilogues(BlockRewrite):
             if op.name in CONTRACTIONS and fallback_reason(op) is not None:
                 kind = "matrix product" if op.name == PRODUCT else "convolution"
                 for each in epilogue_of(op, late):
-                    each.attributes[FALLBACK] = ir.StringAttr.get(_REASON.format(kind))
+                    each.attributes[FALLBACK] = ir.StringAttr.get(EPILOGUE.format(kind))
 
 
 def _may_have_epilogue(product: ir.Operation) -> bool:
