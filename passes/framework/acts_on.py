@@ -69,6 +69,8 @@ expand-powers
   stablehlo.power
 expand-ragged-products{target=sm_90a products=auto}
   chlo.ragged_dot
+expand-short-scans
+  xgpu.scan
 expand-small-solves
   stablehlo.cholesky
   stablehlo.custom_call

@@ -133,6 +133,7 @@ PREPARE: Pipeline = (
         "after marks, which say what XLA computes; after all that looks at what products share",
     ),
     ("merge-scatters", "before concatenations are flattened, some of which it makes of others"),
+    ("expand-short-scans", "before concatenations, some of which it makes, are flattened, and slices taken of parts"),
     (
         "concatenate-pads",
         "after transposes are moved, and with them pads; before concatenations are flattened, some of which it makes",

@@ -497,5 +497,4 @@ def test_of_products_of_tiles_that_do_not_fit() -> None:
         block.grid(1)
         return block.store(block.dot(x.tile((8, 8)), x.tile((4, 8), (0, 0))), (8, 8))  # here
 
-    assert "block.dot: expected two tiles, the last dimension of the left one" in str(refused(kernel))
-    assert "got shapes (8, 8) and (4, 8)" in str(refused(kernel))
+    assert re.search(r"block\.dot: expected two tiles.* got shapes \(8, 8\) and \(4, 8\)", str(refused(kernel)))
