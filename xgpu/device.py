@@ -1,5 +1,7 @@
 """The GPUs that xgpu compiles for, as data: what LLVM calls them and the limits that kernels are planned against."""
 
+from dataclasses import replace
+
 from xgpu.errors import InvalidInput, did_you_mean
 from xgpu.records import dataclass
 from xgpu.target_machine import WARP_SIZE, OptionWord, TargetMachine, nvvm
@@ -32,6 +34,7 @@ class Device:
     H200's for ``sm_90``. The times in seconds are an H200's, and taken for those of all: ``launch_seconds`` is the cost
     of one more kernel between others, start to end, as those of a graph, ``memory_latency`` that of a load, and
     ``instruction_latency`` that of an instruction where few threads hide it: two or three are issued in eight cycles.
+    Threads that run ``in_turn``, as a CPU runs those of a block, share no work: each would wait for all others.
     """
 
     name: str
@@ -53,6 +56,7 @@ class Device:
     max_vector_bytes: int = 16
     parameter_bytes: int = 32764
     max_cluster_blocks: int = 1
+    in_turn: bool = False
 
     def __post_init__(self) -> None:
         """Raise InvalidInput for a processor that LLVM does not know."""
@@ -144,6 +148,8 @@ DEVICES: dict[str, Device] = {
 """The devices by name. ``products`` are those of a cycle, of data sheets, and ``warps`` the part that warps reach: of
 sm_90 as others measured it (arXiv:2402.13499), of sm_100a, for which there is no measurement, the number of sm_80."""
 
+HOST = replace(DEVICES["sm_90a"], name="host", in_turn=True)
+"""The CPU on which `xgpu.jit` runs kernels without a GPU: planned like those of an H200, but for how work is shared."""
 
 MOST_CLUSTER_BLOCKS = max(each.max_cluster_blocks for each in DEVICES.values())
 """The most blocks of a cluster that any of them has."""
@@ -153,12 +159,12 @@ class DeviceName(OptionWord):
     """The name of a device, as passes take it for an option."""
 
     __slots__ = ()
-    KNOWN = DEVICES
+    KNOWN = DEVICES | {HOST.name: HOST}
 
     @property
     def device(self) -> Device:
         """The device."""
-        return DEVICES[self]
+        return self.KNOWN[self]
 
 
 DEFAULT_DEVICE = DeviceName("sm_90a")
@@ -167,8 +173,8 @@ DEFAULT_DEVICE = DeviceName("sm_90a")
 
 def device(name: str) -> Device:
     """Return the device of this name; raises InvalidInput, listing the known ones, if there is none."""
-    found = next((each for known, each in DEVICES.items() if known == name), None)
+    found = next((each for known, each in DeviceName.KNOWN.items() if known == name), None)
     if found is None:
-        near = did_you_mean(name, DEVICES, similarity=0.85)
-        raise InvalidInput(f"unknown target {name!r}{near}; known targets are {', '.join(DEVICES)}")
+        near = did_you_mean(name, DeviceName.KNOWN, similarity=0.85)
+        raise InvalidInput(f"unknown target {name!r}{near}; known targets are {', '.join(DeviceName.KNOWN)}")
     return found

@@ -89,7 +89,12 @@ def distances(first: int, end: int) -> list[int]:
 
 
 def groups_per_block(group: int, units: int, target: Device) -> int:
-    """Return how many groups a block has: fewer than fill it where that keeps multiprocessors from having nothing."""
+    """Return how many groups a block has: fewer than fill it where that keeps multiprocessors from having nothing.
+
+    Of threads that run in turn a block has no more than there must be.
+    """
+    if target.in_turn:
+        return max(1, WARP // group)
     count = max(1, min(BLOCK, target.max_threads_per_block) // group)
     while count > 1 and group * count > WARP and -(-units // count) < target.sm_count:
         count //= 2

@@ -15,7 +15,7 @@ import jax
 from jax.interpreters import mlir
 
 from xgpu import ir
-from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.device import HOST
 from xgpu.errors import CompilerError, Unsupported, XgpuError
 from xgpu.frontend.jax_lowering import lowering_parameters
 from xgpu.frontend.signature import make_source
@@ -227,7 +227,7 @@ def _replace(ctx: Any, function: Any, program: Compiled) -> None:
 def _compile(bytecode: bytes, name: str, options: Options, platform: str) -> Compiled:
     module = ir.parse_briefly(bytecode)
     source = make_source(module, name)
-    target = default_device() if platform == "cuda" else device(DEFAULT_DEVICE)
+    target = default_device() if platform == "cuda" else HOST
     options = options_on(platform, options)
     level = cuda_calls.level(target) if platform == "cuda" else "lowered"
     program = Compiled.from_source(source, target, options, [], level)

@@ -21,8 +21,8 @@ FORMAT = 4
 
 PIECES_PER_WORKER = 4
 """More pieces than workers, so that one that is slow does not leave the others idle for long."""
-# Below this many threads of the kernel, handing work to other cores costs more than it saves.
-_INLINE_THREADS = 1 << 14
+# Below this many threads of the kernel, and bytes of its arrays, handing work to other cores costs more than it saves.
+_INLINE_THREADS, _INLINE_BYTES = 1 << 14, 1 << 18
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ class HostSource:
     def is_split(self) -> bool:
         """Whether a launch is worth spreading over several cores: where blocks wait for others, one after the other."""
         threads = math.prod(self.grid) * math.prod(self.block)
-        return not self.in_order and self.clusters > 1 and threads >= _INLINE_THREADS
+        is_much = threads >= _INLINE_THREADS or sum(each.size for each in self.parameters) >= _INLINE_BYTES
+        return not self.in_order and self.clusters > 1 and is_much
 
 
 def to_text(source: HostSource) -> str:

@@ -114,6 +114,8 @@ class ColumnSchedule(BlockSchedule):
         """
         columns, rows = shape.kept[-1], shape.per_result
         vector = _columns_of_thread(columns, widths, min(limit, alignment(starts)), len(accumulators))
+        if target.in_turn and (run := _columns_in_turn(columns, len(accumulators))) >= _FEW_COLUMNS:
+            return cls(run, WARP, 1, 1, 1)
         vectors, around = columns // vector, shape.results // columns
         bytes_ = max(1, vector * min(widths, default=32) // 8)
         line, least = (min(WARP, max(1, size // bytes_)) for size in (LINE_BYTES, LEAST_BYTES))
@@ -185,6 +187,11 @@ def _columns_of_thread(columns: int, widths: Sequence[int], limit: int, accumula
     if not widths and columns <= min(_FEW_COLUMNS, most):
         return columns
     return math.gcd(min(vector_length(widths), limit, power_of_two_below(most)), columns)
+
+
+def _columns_in_turn(columns: int, accumulators: int) -> int:
+    """Return how many neighbouring columns a thread walks down that shares them with none."""
+    return math.gcd(MOST_ELEMENTS, power_of_two_below(MOST_ACCUMULATORS // accumulators), columns)
 
 
 def _registers(vector: int, accumulators: Sequence[int], held: int) -> int:

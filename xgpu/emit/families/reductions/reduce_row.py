@@ -61,6 +61,8 @@ _WARPS_ISSUED = 4
 """Warps of which a multiprocessor issues an instruction in a cycle."""
 LARGEST_SHARED_GROUP = 512
 """Threads that share a row for that reason; for want of rows as many as a block can have."""
+_CODE_IN_TURN = 256
+"""Instructions up to which two steps come together where a thread has a row to itself."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,10 @@ class RowSchedule(BlockSchedule):
         ``code`` are the instructions that take in an element.
         """
         minor, rows = shape.reduced[-1], shape.results
+        if target.in_turn:
+            run = min(MOST_ELEMENTS, power_of_two_below(minor))
+            steps = 2 if 2 * run * code <= _CODE_IN_TURN else 1
+            return cls(run, 1, 1, groups_per_block(1, rows, target), steps, 1, aligned=False)
         outer = shape.per_result // minor
         vector = min(vector_length(widths), limit, power_of_two_below(minor))
         aligned = False
@@ -318,8 +324,10 @@ class RowEmitter(StagedEmitter[RowTiling]):
         with nest(
             self.tiling.reading(), self.tiling.loop_ranks, kernel.position, changed, self.is_written_out
         ) as indices:
-            assign(accumulators, stage.emit_step(kernel, indices, values_of(accumulators), given))
-        return values_of(accumulators)
+            taken = stage.emit_step(kernel, indices, values_of(accumulators), given)
+            stage.let_reorder(taken)
+            assign(accumulators, taken)
+        return stage.emit_signs(values_of(accumulators))
 
     def emit_exchange(self, kernel: KernelBuilder, stage: Reductions, own: Values) -> Values:
         """See `StagedEmitter.emit_exchange`: by shuffles, then between the warps of a row."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.analysis.attention.places import reducing_function
 from xgpu.analysis.bitcasts import behind_bitcasts
 from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.reduction_regions import is_commutative
@@ -30,14 +31,15 @@ from xgpu.emit.kernel_builder import KernelBuilder, Variable, loop, put, sync_th
 from xgpu.emit.reduction_tiling import Groups, alignment, stored_vector, vector_length
 from xgpu.emit.runs import run_by_loads
 from xgpu.emit.scalar.combiner import emit_combiner
-from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
+from xgpu.emit.scalar.op import compare_floats, compare_integers, constant, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, linearize, symbol
 from xgpu.indexing.hlo_maps import reshape_map
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.records import dataclass
-from xgpu.structure import backward_slice, dtype_of, longest_chains
+from xgpu.structure import backward_slice, dtype_of, is_constant, longest_chains, producer
 from xgpu.target_machine import WARP_SIZE
 
 
@@ -310,6 +312,25 @@ class Reductions(Accumulators):
         read = [array for value in starts for array, _ in self.fusion.facts.arrays_read(value, with_heroes=True)]
         return {numbers[array] for array in read if array in numbers}
 
+    @cached_property
+    def _sums_in_any_order(self) -> list[bool]:
+        """For each accumulator, whether it is a sum of floats from 0.0 on, made by a thread that shares no work."""
+        found = [self.fusion.device.in_turn and is_sum_from_zero(hero) for hero in self.heroes for _ in hero.results]
+        return [each and dtype_of(value).is_float for each, value in zip(found, self.results, strict=True)]
+
+    def let_reorder(self, taken: Values) -> None:
+        """Let LLVM make sums in another order than that of the elements, and so of several of them at once."""
+        for value, is_sum in zip(taken, self._sums_in_any_order, strict=True):
+            if is_sum:
+                producer(value).attributes["fastmath"] = ir.Attribute.parse("#arith.fastmath<reassoc,nsz>")
+
+    def emit_signs(self, ended: Values) -> Values:
+        """Add 0.0 to sums whose order LLVM has chosen: zeros may have the wrong sign there."""
+        return [
+            ir.arith.addf(value, constant(value.type, 0.0)) if is_sum else value
+            for value, is_sum in zip(ended, self._sums_in_any_order, strict=True)
+        ]
+
     def emit_combine(self, left: Values, right: Values) -> Values:
         """Combine accumulators, those of the elements before on the left."""
         combined: Values = []
@@ -429,6 +450,14 @@ def _take_in(hero: ir.Operation, accumulators: Values, elements: Values) -> Valu
         sign = "u" if dtype.is_unsigned else "s"
         replaces = compare_integers(f"{sign}{'gt' if is_max else 'lt'}", element, kept)
     return [ir.arith.select(replaces, element, kept), ir.arith.select(replaces, its_position, position)]
+
+
+def is_sum_from_zero(hero: ir.Operation) -> bool:
+    """Whether a reduction adds up its elements from 0.0 on."""
+    (initial,) = _initial_values(hero) if len(hero.results) == 1 else (None,)
+    number = splat_of(producer(initial)) if initial is not None and is_constant(initial) else None
+    is_zero = isinstance(number, ir.FloatAttr) and number.value == 0 and math.copysign(1, number.value) > 0
+    return is_zero and reducing_function(hero) == "add"
 
 
 def reduction_of(op: ir.Operation) -> ReductionShape | None:

@@ -84,6 +84,8 @@ class RowsSchedule(BlockSchedule):
         ``code`` and ``operations`` are those that take in an element, see `Reductions`.
         """
         plain = RowSchedule.chosen(shape, widths, starts, target, limit, in_order=False, code=code)
+        if target.in_turn:
+            return cls(plain.vector, 1, plain.groups, plain.unroll)
         minor, rows, held = shape.reduced[-1], shape.results, held_elements(widths, target)
         vector = alignment(starts) if plain.aligned else plain.vector
         vectors = -(-minor // vector)

@@ -33,6 +33,8 @@ class _ColumnPrograms(RowPrograms):
 
     def misshapen(self, shape: ReductionShape) -> Reason | None:
         """Return why reductions of this shape start no program."""
+        if self._target.in_turn:
+            return Reason("threads that run in turn hold no columns from one reduction to the next")
         if len(shape.reduced) != 1:
             return Reason("the reduction is not one of columns")
         few = shape.kept[-1] < FEWEST_COLUMNS
