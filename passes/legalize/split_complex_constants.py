@@ -67,7 +67,7 @@ def _elements_of(op: ir.Operation) -> str:
     for name in [name for name in op.attributes if name != "value"]:
         del op.attributes[name]
     # Else all of the function would be verified first, for each of its constants.
-    _, _, text = op.get_asm(assume_verified=True).partition("dense<")
+    _, _, text = str(op.get_asm(assume_verified=True)).partition("dense<")
     body, _, _ = text.rpartition("> : ")
     return body
 

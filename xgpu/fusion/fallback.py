@@ -45,7 +45,7 @@ _SHORT_SUM_OF_LIBRARIES = 32
 
 
 EPILOGUE = "XLA computes it as part of the {}"
-"""Why what follows a product of a library is left to it."""
+"""The reason of what is left to a library with the product before it."""
 
 
 def nothing_to_compile(planned: ir.Module) -> Unsupported:

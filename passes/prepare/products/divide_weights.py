@@ -18,9 +18,10 @@ from xgpu.analysis.attention.places import (
 from xgpu.analysis.attention.weighted import Weighted
 from xgpu.costs.attention import is_fast
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName, device
-from xgpu.emit.families.attention.facts import sizes_of
+from xgpu.emit.families.attention.facts import most_columns, sizes_of
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.hlo.stablehlo_builder import convert, hlo
+from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.access import identity_map, integers, ranges, shape_of
 from xgpu.indexing.affine import constant, dim
 from xgpu.indexing.indexing_map import IndexingMap
@@ -226,7 +227,10 @@ def _is_kept(weighted: Weighted, old: ir.Value, new: ir.Value, target: Device) -
 def _is_attention(product: ir.Operation, target: Device) -> bool:
     """Whether a product is the second one of attention that a kernel is expected to be faster for."""
     attention = attention_of(product)
-    return attention is not None and is_fast(sizes_of(attention), target)
+    if attention is None or attention.columns > most_columns(attention):
+        return False
+    is_multiplied = all(product_problem(each) is None for each in (attention.first, attention.second))
+    return is_multiplied and is_fast(sizes_of(attention), target)
 
 
 def _erase_unread(*values: ir.Value) -> None:

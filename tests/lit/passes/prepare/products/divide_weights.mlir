@@ -234,3 +234,25 @@ func.func @main(%q: tensor<8x16xf32>, %k: tensor<32x16xf32>, %v: tensor<32x16xf3
   %o2 = stablehlo.dot_general %w2, %v, contracting_dims = [1] x [0] : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
   return %o, %o2 : tensor<8x16xf32>, tensor<8x16xf32>
 }
+
+// -----
+
+// More columns than one kernel has are attention in parts, which may not be faster: these are divided after the product.
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[O:.*]] = stablehlo.divide %{{.*}}, %{{.*}} : tensor<128x520xf32>
+// CHECK:         return %[[O]]
+// LEFT-LABEL: func.func @main
+func.func @main(%q: tensor<128x64xf32>, %k: tensor<256x64xf32>, %v: tensor<256x520xf32>) -> tensor<128x520xf32> {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] : (tensor<128x64xf32>, tensor<256x64xf32>) -> tensor<128x256xf32>
+  %m = stablehlo.reduce(%s init: %low) applies stablehlo.maximum across dimensions = [1] : (tensor<128x256xf32>, tensor<f32>) -> tensor<128xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<128xf32>) -> tensor<128x256xf32>
+  %d = stablehlo.subtract %s, %mb : tensor<128x256xf32>
+  %e = stablehlo.exponential %d : tensor<128x256xf32>
+  %o = stablehlo.dot_general %e, %v, contracting_dims = [1] x [0] : (tensor<128x256xf32>, tensor<256x520xf32>) -> tensor<128x520xf32>
+  %t = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<128x256xf32>, tensor<f32>) -> tensor<128xf32>
+  %tb = stablehlo.broadcast_in_dim %t, dims = [0] : (tensor<128xf32>) -> tensor<128x520xf32>
+  %r = stablehlo.divide %o, %tb : tensor<128x520xf32>
+  return %r : tensor<128x520xf32>
+}
