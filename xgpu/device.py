@@ -1,5 +1,6 @@
 """The GPUs that xgpu compiles for, as data: what LLVM calls them and the limits that kernels are planned against."""
 
+from collections.abc import Set
 from dataclasses import replace
 
 from xgpu.errors import InvalidInput, did_you_mean
@@ -99,6 +100,12 @@ class Device:
     def machine(self) -> TargetMachine:
         """The machine that kernels are lowered for."""
         return nvvm(self.compute_capability, self.is_specific)
+
+    def lacking(self, instructions: Set[str]) -> str | None:
+        """Return which GPUs have all of some instructions, and one that this lacks; None if it has them."""
+        if not (missing := sorted(instructions - self.machine.instructions)):
+            return None
+        return f"expected a GPU with {', '.join(sorted(instructions))}; {self.name} has no {missing[0]}"
 
     @property
     def vector_atomics(self) -> bool:

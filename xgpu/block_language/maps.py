@@ -89,9 +89,3 @@ def map_of_tile(numbers: Shape, shape: Shape, indices: Sequence[AffineExpr], arr
         bound for bound, each in zip(bounds, reached, strict=True) if not bound[1].contains_interval(each)
     ]
     return IndexingMap(plain.dims, plain.symbols, plain.results, tuple(outside))
-
-
-def bounded_results(map_: IndexingMap) -> tuple[int, ...]:
-    """Return the numbers of the results that a map has constraints on."""
-    limited = {expression for expression, _ in map_.constraints}
-    return tuple(number for number, each in enumerate(map_.results) if each in limited)

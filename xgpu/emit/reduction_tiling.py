@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from xgpu.costs.occupancy import BYTES_IN_FLIGHT
-from xgpu.device import Device
+from xgpu.device import KIB, Device
 from xgpu.emit.base import LaunchDimensions
 from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.constraints import Constraint
@@ -27,6 +27,10 @@ MOST_UNROLLED = 16
 """Steps that are unrolled at most, however few bytes each reads."""
 BLOCK = 256
 """Threads that a block has if its groups are smaller."""
+LEAST_BYTES = 64
+"""Neighbouring bytes of columns that a warp reads at least, two sectors of the cache; as a rule it reads a line."""
+MOST_TILE_BYTES = 32 * KIB
+"""Shared memory in which the warps of a block exchange what they have."""
 
 
 def vector_length(bits: Iterable[int]) -> int:

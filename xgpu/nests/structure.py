@@ -166,11 +166,6 @@ def ancestors(op: ir.Operation) -> Iterator[ir.Operation]:
         parent = parent.operation.parent
 
 
-def loops_around(op: ir.Operation) -> list[ir.Operation]:
-    """Return the par and seq loops that an operation is in, from the outside in."""
-    return [each for each in ancestors(op) if each.name in (PAR, SEQ)][::-1]
-
-
 def loop_of(variable: ir.Value) -> ir.Operation | None:
     """Return the loop whose variable this is; None for an index that a value decides."""
     owner = owning_op(variable)

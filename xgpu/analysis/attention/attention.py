@@ -13,6 +13,7 @@ from xgpu.analysis.attention.places import DOT, SPREADS, Place, behind, is_tiled
 from xgpu.analysis.attention.softmax import Softmax, find_softmax
 from xgpu.analysis.attention.tiled_slices import Indices, tiled_slice
 from xgpu.analysis.attention.weighted import Weighted
+from xgpu.analysis.heroes import terms_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, dim
@@ -171,7 +172,7 @@ def _with_weights(second: ir.Operation, weight: int) -> Attention | None:
         return None
     products = _products_behind_alone(softmax.logits, softmax.map)
     # Where logits are sums of several products, that of the longest rows is the kernel's, and others are in memory.
-    for first in sorted(products, key=lambda each: -contracted_elements(each)):
+    for first in sorted(products, key=lambda each: -terms_of(each)):
         map_ = products[first]
         # A loop around the second alone would compute the first again.
         if map_ is None or first.block != second.block or _depends(softmax.others, first):
@@ -179,11 +180,6 @@ def _with_weights(second: ir.Operation, weight: int) -> Attention | None:
         if (found := _with_first(sums, first, softmax, map_, key)) is not None:
             return found
     return None
-
-
-def contracted_elements(product: ir.Operation) -> int:
-    """Return how many elements a product contracts."""
-    return math.prod(each.size for each in accesses(product)[0].map.symbols)
 
 
 def _depends(values: Sequence[ir.Value], op: ir.Operation) -> bool:

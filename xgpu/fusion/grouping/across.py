@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from xgpu import ir
+from xgpu.analysis.heroes import terms_of
 from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.analysis.root_indices import Stored
 from xgpu.analysis.transposes import moves_rows, needs_tile, transpose_of
@@ -90,7 +91,7 @@ def reads_apart(hero: ir.Operation, op: ir.Operation, target: Device) -> bool:
     transpose = transpose_of(op) if op.name == _TRANSPOSE else None
     if transpose is None:
         return False
-    read = byte_size(hero.results[0]) * math.prod(each.size for each in accesses(hero)[0].map.symbols)
+    read = byte_size(hero.results[0]) * terms_of(hero)
     more = overfetch(transpose.group * dtype_of(op.results[0]).storage_bits) - 1
     return more * read > launch_bytes(target)
 

@@ -289,9 +289,4 @@ def _seconds(facts: Products, tile: ProductTile, blocks: int | None = None) -> f
 
 def device_problem(target: Device) -> str | None:
     """Return why no kernel computes products on a GPU; None if it has the instructions."""
-    missing = sorted(_INSTRUCTIONS - target.machine.instructions)
-    return (
-        f"expected a GPU with {', '.join(sorted(_INSTRUCTIONS))}; {target.name} has no {missing[0]}"
-        if missing
-        else None
-    )
+    return target.lacking(_INSTRUCTIONS)

@@ -187,9 +187,4 @@ class WarpProductSchedule(Schedule):
 
 def warp_device_problem(target: Device) -> str | None:
     """Return why no kernel computes products by warps on a GPU; None if it has the instructions."""
-    missing = sorted(_INSTRUCTIONS - target.machine.instructions)
-    return (
-        f"expected a GPU with {', '.join(sorted(_INSTRUCTIONS))}; {target.name} has no {missing[0]}"
-        if missing
-        else None
-    )
+    return target.lacking(_INSTRUCTIONS)

@@ -16,7 +16,8 @@ from typing import Self
 from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.registers import MOST_ACCUMULATORS, OTHER_REGISTERS
-from xgpu.device import KIB, Device
+from xgpu.costs.sectors import LINE_BYTES
+from xgpu.device import Device
 from xgpu.emit import requirements
 from xgpu.emit.builders import Values
 from xgpu.emit.families.reductions.reduce_row import MOST_TOGETHER, block_problems
@@ -35,7 +36,9 @@ from xgpu.emit.kernel_builder import (
     values_of,
 )
 from xgpu.emit.reduction_tiling import (
+    LEAST_BYTES,
     MOST_ELEMENTS,
+    MOST_TILE_BYTES,
     WARP,
     Groups,
     alignment,
@@ -57,14 +60,8 @@ from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
 from xgpu.records import dataclass
 
-LINE_BYTES = 128
-"""Neighbouring bytes that lanes of a warp read of a row, if it has them: a line of the cache."""
-LEAST_BYTES = 64
-"""The same where multiprocessors would have nothing to do otherwise: two sectors of the cache."""
 _FEW_COLUMNS = 8
 """Columns that a thread has all of if no array is as large as the operands: what is the same in all is read once."""
-MOST_TILE_BYTES = 32 * KIB
-"""Shared memory of a block."""
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import Self
 
 from xgpu.analysis.scan_shape import ScanShape
-from xgpu.device import KIB, Device
+from xgpu.costs.sectors import LINE_BYTES
+from xgpu.device import Device
 from xgpu.emit.families.reductions.reduce_row import block_problems
 from xgpu.emit.families.scans.scan_functions import Scans
 from xgpu.emit.families.scans.scan_messages import Messages
 from xgpu.emit.reduction_tiling import (
+    LEAST_BYTES,
+    MOST_TILE_BYTES,
     WARP,
     Groups,
     best_lanes,
@@ -37,18 +40,12 @@ FEW_BYTES = 8
 """Accumulators of so many bytes leave registers for that: of more, a thread needs as many again to combine them."""
 MOST_HELD = 64
 """Elements that a thread holds at most, as a person may have it: more than its registers have no use."""
-LINE_BYTES = 128
-"""Neighbouring bytes that lanes of a warp take of the columns, if there are as many: a line of the cache."""
-LEAST_BYTES = 64
-"""The same where multiprocessors would have nothing to do otherwise: two sectors of the cache."""
 ALONE = 1 << 15
 """Elements of a row that one block scans as fast as several that have to tell each other what is before."""
 LINE = 16
 """Columns that a block scans as a rule, 64 bytes of f32."""
 ENOUGH_BLOCKS = 64
 """Blocks that share scans: with fewer elements each, their messages take longer than what they save."""
-MOST_TILE_BYTES = 32 * KIB
-"""Shared memory of a block."""
 REGISTER = 4
 """Bytes that a number takes in registers at least."""
 
