@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xgpu.device import device
+from xgpu.device import HOST, device
 from xgpu.errors import XgpuError
 from xgpu.frontend import load_source
 from xgpu.interface.api import Compiled, default_device
@@ -22,8 +22,8 @@ from xgpu.tools.fuzzing.oracle import after_steps, expected
 _LOOPED = 0.3
 _IDLE = 0.1
 _OTHER_OPTIONS = 0.4
-_TARGETS = ("sm_80", "sm_90a", "sm_90a", "sm_100a", "sm_120")
-"""The targets that graphs are compiled for where they are not run on a GPU."""
+_TARGETS = ("sm_80", "sm_90a", "sm_90a", "sm_100a", "sm_120", HOST.name)
+"""The targets that graphs are compiled for where they are not run on a GPU: of a CPU, threads run in turn."""
 
 
 @dataclass(frozen=True)
