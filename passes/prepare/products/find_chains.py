@@ -171,24 +171,26 @@ class FindChains(BlockRewrite):
             return self._chained_of_full(attention, target)
         gradient = gradient_of(attention)
         if isinstance(gradient, str):
-            remark(self.NAME, op, f"attention is left in parts: {gradient}")
-            return []
+            return self._left(op, gradient)
         if gradient.ends and not self.gradients:
-            return []
+            return self._left(op, "gradients read what lies between its products, and are not to be kernels")
         arranged = Arrangement.of(gradient)
         if not _is_faster(gradient, arranged, target, has_result, parts):
-            return []
+            return self._left(op, "products of a library are expected to take less time")
         tried = _moves(gradient, target)
         if not tried:
-            remark(self.NAME, op, "attention is left in parts: sums read what keys and values are computed of once")
-            return []
+            return self._left(op, "sums read what keys and values are computed of once")
         replaced = _replaced(gradient, arranged, tried)
         if isinstance(replaced, str):
-            remark(self.NAME, op, f"attention is left in parts: {replaced}")
-            return []
+            return self._left(op, replaced)
         for old, new in replaced.items():
             old.replace_all_uses_with(new)
         return _dead([*(producer(old) for old in replaced), *unread])
+
+    def _left(self, op: ir.Operation, reason: str) -> list[ir.Operation]:
+        """Say why attention whose second product ``op`` is becomes no chain: nothing is erased."""
+        remark(self.NAME, op, f"attention is left in parts: {reason}")
+        return []
 
     def _chained_of_full(self, attention: Attention, target: Device) -> list[ir.Operation]:
         """Make a chain of attention whose weights are multiplied as f32: so are queries and keys, which are exact."""
@@ -206,7 +208,7 @@ class FindChains(BlockRewrite):
     def _chained_in_parts(self, attention: Attention, count: int, target: Device) -> list[ir.Operation]:
         """Make a chain whose columns are in so many parts, for each of which the weights are computed again."""
         if attention.columns % count:
-            return []
+            return self._left(attention.second, f"{attention.columns} columns are not {count} parts of one length")
         whole, (product, result) = attention.second.results[0], in_column_parts(attention, count)
         whole.replace_all_uses_with(result)
         if dead := self._chained(product, target, parts=count, unread=[attention.second]):
