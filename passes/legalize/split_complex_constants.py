@@ -66,8 +66,8 @@ def _elements_of(op: ir.Operation) -> str:
     """Return the text between the angle brackets of ``dense<...>``."""
     for name in [name for name in op.attributes if name != "value"]:
         del op.attributes[name]
-    # Else all of the function would be verified first, for each of its constants.
-    _, _, text = str(op.get_asm(assume_verified=True)).partition("dense<")
+    # Else all of the function would be verified, and its values numbered, for each of its constants.
+    _, _, text = str(op.get_asm(assume_verified=True, use_local_scope=True)).partition("dense<")
     body, _, _ = text.rpartition("> : ")
     return body
 

@@ -166,7 +166,11 @@ class Array:
         """Return what is outside of the array; raise InvalidInput for a constant that its type has not."""
         if isinstance(fill, core.Tracer):
             return jnp.asarray(fill, self.dtype)
-        given, is_float = np.asarray(fill), jnp.issubdtype(self.dtype, np.inexact)
+        try:
+            given, is_float = np.asarray(fill), jnp.issubdtype(self.dtype, np.inexact)
+        except (TypeError, ValueError):
+            # Lists of several lengths, or keys of random numbers, are no arrays.
+            given, is_float = np.empty(0), False
         is_number = given.shape == () and (given.dtype == bool or jnp.issubdtype(given.dtype, np.number))
         is_real = jnp.issubdtype(self.dtype, np.complexfloating) or not jnp.issubdtype(given.dtype, np.complexfloating)
         if is_number and is_real:

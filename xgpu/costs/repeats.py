@@ -1,5 +1,6 @@
 """The frequency of reads: how often an operation reads an operand for each of its own elements."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -173,12 +174,17 @@ def _readers_and_bits(value: ir.Value) -> tuple[int, int]:
 
     The bits are those in memory, of an array of which it is perhaps a part.
     """
-    readers = len(users_of(value))
+    readers = _readers(value)
     while not is_argument(value) and (op := producer(value)).name in _AS_IN_MEMORY:
         value = op.operands[0]
         if op.name == "stablehlo.convert":
-            readers = max(readers, len(users_of(value)))
+            readers = max(readers, _readers(value))
     return readers, max(1, dtype_of(value).storage_bits)
+
+
+def _readers(value: ir.Value) -> int:
+    """Return how many operations read an array: as many as sums of a thread count, at most."""
+    return sum(1 for _ in itertools.islice(value.uses, MOST_ACCUMULATORS))
 
 
 def _neighbours_alike(map_: IndexingMap) -> int:

@@ -97,6 +97,8 @@ def _devices(targets: Sequence[str]) -> list[Device]:
     devices = [device(target) for target in targets]
     if not devices or len(set(devices)) < len(devices):
         raise InvalidInput(f"targets: expected one or more names, each once, got {', '.join(targets) or 'none'}")
+    if any(each.in_turn for each in devices):
+        raise InvalidInput("targets: expected GPUs, got host; packages have kernels for the processor in any case")
     return devices
 
 

@@ -19,7 +19,7 @@ from xgpu.passes.prepare.chains.lifting import reading_of
 from xgpu.records import dataclass
 from xgpu.structure import backward_slice, copy_operation, defining_op, dtype_of, in_order, is_result_of, producer
 
-_EXPONENTIAL = "stablehlo.exponential"
+_EXPONENTIAL, _COMPARE = "stablehlo.exponential", "stablehlo.compare"
 _SELECT, _MULTIPLY, _CONVERT = "stablehlo.select", "stablehlo.multiply", "stablehlo.convert"
 _HIDDEN = -1e9
 """Numbers up to this stand for hidden logits: no other is as low."""
@@ -62,9 +62,7 @@ class MaskedPowers:
         if found is None:
             return None
         powers, condition = found
-        difference = (
-            defining_op(producer(powers).operands[0]) if is_result_of(powers, "stablehlo.exponential") else None
-        )
+        difference = defining_op(producer(powers).operands[0]) if is_result_of(powers, _EXPONENTIAL) else None
         if difference is None or difference.name != "stablehlo.subtract":
             return None
         logits, reference = difference.operands
@@ -83,7 +81,7 @@ class MaskedPowers:
 
         None if it is not known what that is of a sum of zero.
         """
-        at_zero = _at_zero(divisor, self.value)
+        at_zero = _at_zero(divisor, self.value, {})
         if at_zero is None:
             return None
         chosen = producer(self.hidden)
@@ -166,9 +164,22 @@ def _copied(value: ir.Value, copies: dict[ir.Value, ir.Value]) -> ir.Value:
     return copies.get(value, value)
 
 
-def _at_zero(value: ir.Value, powers: ir.Value) -> float | bool | None:
-    """Return what a value of each row is where the sum of the powers is zero; None if it is not known."""
+def _at_zero(value: ir.Value, powers: ir.Value, known: dict[ir.Value, float | bool | None]) -> float | bool | None:
+    """Return what a value of each row is where the sum of the powers is zero; None if it is not known.
+
+    What was looked at is ``known``; no more is than a few operations.
+    """
     value, _ = behind(_place(value), SPREADS)
+    if value not in known and len(known) < _MOST_OPERATIONS:
+        known[value] = None
+        found = _computed_at_zero(value, powers, known)
+        known[value] = None if found != found else found  # Neither zeros nor their quotients are known of NaN.
+    return known.get(value)
+
+
+def _computed_at_zero(
+    value: ir.Value, powers: ir.Value, known: dict[ir.Value, float | bool | None]
+) -> float | bool | None:
     op, number = defining_op(value), number_of(value)
     if number is not None or op is None:
         return number
@@ -176,13 +187,13 @@ def _at_zero(value: ir.Value, powers: ir.Value) -> float | bool | None:
         elements, _ = behind(_place(op.operands[0]), frozenset((_CONVERT,)))
         is_sum = reducing_function(op) == "add" and len(op.results) == 1 and number_of(op.operands[1]) == 0
         return 0.0 if is_sum and elements == powers else None
-    if op.name not in (*_COMPUTED, _SELECT, "stablehlo.compare"):
+    if op.name not in (*_COMPUTED, _SELECT, _COMPARE):
         return None
-    operands = [_at_zero(each, powers) for each in op.operands]
-    known = [each for each in operands if each is not None]
-    if len(known) < len(operands):
+    operands = [_at_zero(each, powers, known) for each in op.operands]
+    numbers = [each for each in operands if each is not None]
+    if len(numbers) < len(operands):
         return None
     if op.name == _SELECT:
-        return known[1] if known[0] else known[2]
-    function = _COMPARED[direction_of(op)] if op.name == "stablehlo.compare" else _COMPUTED[op.name]
-    return function(float(known[0]), float(known[1]))
+        return numbers[1] if numbers[0] else numbers[2]
+    function = _COMPARED[direction_of(op)] if op.name == _COMPARE else _COMPUTED[op.name]
+    return function(float(numbers[0]), float(numbers[1]))

@@ -467,7 +467,7 @@ def test_of_calls_outside_of_kernels(make: Callable[[], Any], message: str) -> N
 
 @pytest.mark.parametrize(
     ("fill", "dtype"),
-    [(1.5, "int32"), (np.inf, "int32"), (300, "int8"), (-1, "uint8"), (2, "bool"), ("a", "float32"), (1j, "float32")],
+    [(1.5, "int32"), (np.inf, "int32"), (300, "int8"), (-1, "uint8"), (2, "bool"), ("a", "float32"), ([1, 2], "int8")],
     ids=str,
 )
 def test_of_a_filling_that_the_type_has_not(fill: Any, dtype: str) -> None:

@@ -291,7 +291,12 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_targets(tmp_path: Path) -> None:
-    for targets, message in (([], "got none"), (["sm_80", "sm_80"], "each once"), (["sm_1"], "unknown target 'sm_1'")):
+    for targets, message in (
+        ([], "got none"),
+        (["sm_80", "sm_80"], "each once"),
+        (["sm_1"], "unknown target 'sm_1'"),
+        (["host"], "expected GPUs"),
+    ):
         with pytest.raises(InvalidInput, match=message):
             exported(doubled, "f32[8]", to=tmp_path, targets=targets)
 

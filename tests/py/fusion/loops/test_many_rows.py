@@ -3,11 +3,13 @@
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import lax
 
 import xgpu
 from tests.py.planned import TARGET, planned
+from xgpu.runtime.compare import compare
 
 
 def linear(y: Any, a: Any) -> Any:
@@ -44,6 +46,9 @@ def test_results(function: Any) -> None:
     assert "recurrence" in [kernel.emitter for kernel in program.kernels]
     y, a = program.random_inputs(1)
     (found,), (expected,) = program.run(y, a), program.reference(y, a)
-    # Rows in which a sum is nearly zero may have another sign, or follow another path, from there on.
-    differ = jnp.any(jnp.abs(found - expected) > 1e-3 * (1 + jnp.abs(expected)), axis=1)
-    assert differ.mean() < 2e-3
+    if function is stages:
+        assert compare(found, expected).agrees
+        return
+    # Signs, but for the rows in which a sum is so near to zero that its rounding decides, which then go other ways.
+    assert np.all(np.isin(found, (-1.0, 0.0, 1.0)))
+    assert np.any(found != expected, axis=1).mean() < 2e-3
